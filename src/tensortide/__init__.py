@@ -1,0 +1,72 @@
+"""Tensortide: a low-rank CP model of a tensor that never stops changing.
+
+>>> import tensortide as tt
+>>> tt.OnlineCP(rank=2, method="gocpte")
+OnlineCP(rank=2, method='gocpte', not fitted)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tensortide.errors import FileError, InputError, NotFittedError, SolveError, TensortideError
+
+if TYPE_CHECKING:
+    from tensortide import simulate
+    from tensortide.core.alpha import Circumstances, constant, density, per_size
+    from tensortide.data.batch import Batch
+    from tensortide.estimator import OnlineCP
+    from tensortide.info import Info
+    from tensortide.methods import METHODS, gocpt, gocpte
+    from tensortide.readers.checkpoint import load
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "Batch",
+    "Circumstances",
+    "FileError",
+    "Info",
+    "InputError",
+    "NotFittedError",
+    "OnlineCP",
+    "SolveError",
+    "TensortideError",
+    "constant",
+    "density",
+    "gocpt",
+    "gocpte",
+    "load",
+    "per_size",
+    "simulate",
+]
+
+_HOME = {
+    "METHODS": "methods",
+    "gocpt": "methods",
+    "gocpte": "methods",
+    "Batch": "data.batch",
+    "Circumstances": "core.alpha",
+    "constant": "core.alpha",
+    "density": "core.alpha",
+    "per_size": "core.alpha",
+    "Info": "info",
+    "OnlineCP": "estimator",
+    "load": "readers.checkpoint",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are first used: `import tensortide` stays light."""
+    if name == "simulate":
+        return import_module("tensortide.simulate")
+    if name in _HOME:
+        return getattr(import_module(f"tensortide.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'tensortide' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, those not yet imported too."""
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The mathematics: equations, terms, blocks and the step.  Knows no labels, tables or files."""

@@ -1,0 +1,93 @@
+"""The weight of the reconstruction: numbers, the density rule, and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import TypeAlias
+
+from tensortide.core.types import Shape
+from tensortide.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a schedule may know about the step that is about to be made.
+
+    `density` is the observed fraction of the old box (one where absent cells are zeros),
+    `growing` the new size of the mode that grows, the paper's ``I^t`` (the largest, if
+    several grow; the one that grew last, if none does).
+    """
+
+    step: int
+    old_shape: Shape
+    new_shape: Shape
+    n_entries: float
+    density: float
+    growing: int
+
+
+Schedule: TypeAlias = Callable[[Circumstances], float]
+
+
+@dataclass(frozen=True, slots=True)
+class density:  # noqa: N801 - reads as a word: alpha=density(1)
+    """``alpha = factor * observed fraction of the old box``.
+
+    At factor one the reconstruction weighs exactly as much as the data that it replaces.
+
+    >>> density(1)(Circumstances(3, (10, 10), (10, 11), 25, 0.25, 11))
+    0.25
+    """
+
+    factor: float = 1.0
+
+    def __call__(self, now: Circumstances) -> float:
+        """Return the weight."""
+        return self.factor * now.density
+
+
+@dataclass(frozen=True, slots=True)
+class per_size:  # noqa: N801
+    """``alpha = c / I^t``, at most `cap`: the paper's schedules (table `tb:hyperparameters`).
+
+    >>> per_size(0.5)(Circumstances(3, (10, 10), (10, 50), 25, 0.25, 50))
+    0.01
+    >>> per_size(200, cap=1)(Circumstances(3, (10, 10), (10, 50), 25, 0.25, 50))
+    1.0
+    """
+
+    c: float
+    cap: float | None = None
+
+    def __call__(self, now: Circumstances) -> float:
+        """Return the weight."""
+        weight = self.c / now.growing
+        return weight if self.cap is None else float(min(self.cap, weight))
+
+
+@dataclass(frozen=True, slots=True)
+class constant:  # noqa: N801
+    """The same weight at every step."""
+
+    weight: float
+
+    def __call__(self, now: Circumstances) -> float:
+        """Return the weight."""
+        return self.weight
+
+
+def schedule(alpha: float | Schedule) -> Schedule:
+    """Return a schedule: the callable itself, or a constant weight."""
+    return alpha if callable(alpha) else constant(check_number("alpha", alpha, least=0.0))
+
+
+def check_number(name: str, value: object, *, least: float) -> float:
+    """Return a finite number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a number, not {value!r}.")
+    number = float(value)
+    if not least <= number < float("inf"):
+        raise InputError(f"{name} must be a finite number from {least:g} on, not {value!r}.")
+    return number

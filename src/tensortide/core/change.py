@@ -1,0 +1,42 @@
+"""What a batch does to the tensor, as the engine sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensortide.core.entries import Entries
+from tensortide.core.types import Floats, Places, Positions, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One arrival of data.
+
+    `entries` is what the method sees, in local rows: row ``i`` of mode ``n`` stands for
+    position ``positions[n][i]`` (ascending, so old rows come first), or for position ``i``
+    where ``positions[n]`` is None: all rows take part.  `arrived` are the local cells of
+    the batch itself with their values, to be predicted before they are learned.
+    `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
+    that are not listed mean; `growing` is the size of the mode that grows.
+    """
+
+    old_shape: Shape
+    new_shape: Shape
+    entries: Entries
+    positions: tuple[Positions | None, ...]
+    arrived: Places
+    arrived_values: Floats
+    n_seen: float
+    step: int
+    growing: int
+    absent_zero: bool
+
+    @property
+    def density(self) -> float:
+        """Observed fraction of the old box."""
+        if self.absent_zero:
+            return 1.0
+        cells = 1.0
+        for size in self.old_shape:
+            cells *= size
+        return min(1.0, self.n_seen / cells) if cells else 0.0

@@ -1,0 +1,152 @@
+"""The objective of a step as data: listed entries, boxes and a ridge.
+
+    sum_e h_e y_e^2 - 2 v_e y_e + constant          entries
+  + sum_t w_t || [[reference_t]] - [[A]] ||^2       boxes, over the upper or over all rows
+  + beta sum_n || A^n ||^2                          ridge
+
+Every block of rows minimises a quadratic, given by its normal equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensortide.core.boxes import boxes_value, refresh, sum_equations
+from tensortide.core.entries import Entries
+from tensortide.core.equations import NormalEquations
+from tensortide.core.kernels import entries_value, predict_entries, solve_rows
+from tensortide.core.types import Floats
+from tensortide.core.workspace import Block, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Entries with curvatures h and linear weights v, per mode in row order.
+
+    An empty array of curvatures means all ones, None all zeros: the entries then touch the
+    right-hand side only, and the Gram matrix comes from a box.
+    """
+
+    entries: Entries
+    curvatures: list[Floats] | None
+    values: list[Floats]
+    constant: float
+
+    @classmethod
+    def squares(cls, entries: Entries) -> Listed:
+        """Return ``sum_e w_e (x_e - y_e)^2``: the squared residual on the observed entries."""
+        orders = entries.orders
+        if not len(orders[0].weights):
+            return cls(entries, [o.weights for o in orders], [o.values for o in orders], 0.0)
+        values = [o.weights * o.values for o in orders]
+        constant = float(values[0] @ orders[0].values)
+        return cls(entries, [o.weights for o in orders], values, constant)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxTerm:
+    """``weight || [[reference]] - [[A]] ||^2``; no reference stands for zero."""
+
+    weight: float
+    reference: Floats | None
+    upper_only: bool
+
+
+class Objective:
+    """Entries, boxes and ridge over one workspace, with the Gram matrices they need.
+
+    Rows without entries stay untouched, unless `every_row` (a model fitted to a model).
+    """
+
+    def __init__(
+        self,
+        work: Workspace,
+        listed: Listed,
+        boxes: Sequence[BoxTerm],
+        beta: float,
+        *,
+        every_row: bool = False,
+    ) -> None:
+        self.work, self.listed, self.beta, self.every_row = work, listed, beta, every_row
+        given = [box.reference for box in boxes if box.reference is not None]
+        places = iter(range(len(given)))
+        width = given[0].shape[1] if given else work.rank
+        references = np.empty((len(given), len(work.stack), width))
+        for place, reference in enumerate(given):
+            references[place] = reference
+        self._boxes = (
+            np.array([box.weight for box in boxes], np.float64),
+            np.array([box.upper_only for box in boxes], np.bool_),
+            np.array([-1 if box.reference is None else next(places) for box in boxes], np.int64),
+            references,
+        )
+        self._own = np.empty((2, work.order, work.rank, work.rank))
+        self._cross = np.empty((2, len(given), work.order, width, work.rank))
+        self._stale = np.ones(work.order, np.bool_)
+
+    def moved(self, mode: int) -> None:
+        """Take note that rows of a mode have changed."""
+        self._stale[mode] = True
+
+    def settle(self) -> None:
+        """Bring the Gram matrices up to date, before threads read them."""
+        work = self.work
+        refresh(self._stale, work.stack, self._boxes[3], work.firsts, work.upper_counts, work.rest,
+                self._own, self._cross)
+
+    def equations(self, block: Block) -> NormalEquations:
+        """Return the equations of a block, ridge included."""
+        self.settle()
+        gram, rhs = self._sums(block)
+        gram += self.beta * np.eye(self.work.rank)
+        return NormalEquations(gram[0] if self.listed.curvatures is None else gram, rhs)
+
+    def solution(self, block: Block) -> tuple[Floats, int]:
+        """Return the rows that minimise the objective and the first that has none, or -1.
+
+        Needs settled Gram matrices.
+        """
+        gram, rhs = self._sums(block)
+        order = self.listed.entries.orders[block.mode]
+        rows = self.work.stack[self.work.stacked(block)].copy()
+        failed = solve_rows(gram, rhs, self.beta, order.pointers[block.first : block.last + 1],
+                            self.every_row, rows)
+        return rows, failed
+
+    def _sums(self, block: Block) -> tuple[Floats, Floats]:
+        mode, work, listed = block.mode, self.work, self.listed
+        order, values = listed.entries.orders[mode], listed.values[mode]
+        n_rows, rank = block.last - block.first, work.rank
+        curved = listed.curvatures is not None
+        gram, rhs = np.empty((n_rows if curved else 1, rank, rank)), np.empty((n_rows, rank))
+        sum_equations(
+            mode, block.upper, work.bounds[mode] + block.first,
+            order.pointers[block.first : block.last + 1], order.others, work.other_offsets[mode],
+            work.stack, curved, values if listed.curvatures is None else listed.curvatures[mode],
+            values, *self._boxes, self._own, self._cross, gram, rhs)
+        return gram, rhs
+
+    def value(self) -> float:
+        """Return the objective at the current rows."""
+        self.settle()
+        work, listed = self.work, self.listed
+        first, values = listed.entries.orders[0], listed.values[0]
+        curved = listed.curvatures is not None
+        data = entries_value(
+            0, first.pointers, first.others, work.other_offsets[0], work.stack, curved,
+            values if listed.curvatures is None else listed.curvatures[0], values)
+        return listed.constant + data + boxes_value(
+            *self._boxes, work.firsts, work.upper_counts, work.rest, self._own, self._cross,
+            self.beta)
+
+
+def model_values(work: Workspace, entries: Entries, mode: int) -> Floats:
+    """Return the model's value at each entry, in the order of `mode`."""
+    order = entries.orders[mode]
+    out = np.empty(len(order.values))
+    predict_entries(work.bounds[mode], order.pointers, order.others, work.other_offsets[mode],
+                    work.stack, out)
+    return out

@@ -1,0 +1,68 @@
+"""Another number of components between two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensortide.core.entries import Entries
+from tensortide.core.objective import BoxTerm, Listed, Objective
+from tensortide.core.prepare import balanced
+from tensortide.core.types import Floats
+from tensortide.core.updates import update_block
+from tensortide.core.workspace import Workspace
+
+
+def raise_rank(rows: Sequence[Floats], rank: int, rng: np.random.Generator) -> list[Floats]:
+    """Add components that leave every value of the model as it is and can learn.
+
+    The new columns are zero in the first mode, which is the first to be updated, and
+    random (of the size of the others) elsewhere.  Zeros everywhere would never move.
+    """
+    extra = rank - rows[0].shape[1]
+    larger = []
+    for mode, factor in enumerate(rows):
+        new = np.zeros((len(factor), extra))
+        if mode > 0:
+            size = float(np.sqrt(np.mean(factor * factor))) or 1.0
+            new = size * rng.standard_normal(new.shape)
+        larger.append(np.hstack([factor, new]))
+    return larger
+
+
+def lower_rank(
+    rows: Sequence[Floats], rank: int, max_sweeps: int = 200, tol: float = 1e-9
+) -> tuple[list[Floats], float]:
+    """Approximate the model by one of fewer components; no data are needed.
+
+    Starts from the strongest components and lowers the squared distance of the two models
+    on the whole box.  Returns the rows and the share of the model's norm
+    that was lost.
+    """
+    norms = np.prod([np.sqrt((r * r).sum(axis=0)) for r in rows], axis=0)
+    strongest = np.sort(np.argsort(-norms, kind="stable")[:rank])
+    sizes = [len(r) for r in rows]
+    work = Workspace([0] * len(rows), sizes, rank)
+    reference = np.vstack(rows)
+    work.stack[:] = reference[:, strongest]
+    box = BoxTerm(1.0, reference, upper_only=False)
+    no_entries = Entries.listed(np.empty((0, len(rows)), np.int32), np.empty(0), tuple(sizes))
+    nothing = Listed(no_entries, None, [np.empty(0)] * len(rows), 0.0)
+    distance = Objective(work, nothing, [box], 0.0, every_row=True)
+    last = distance.value()
+    size = float(np.prod([r.T @ r for r in rows], axis=0).sum())
+    if size <= 0.0:
+        return [r[:, strongest].copy() for r in rows], 0.0
+    ridge = 1e-14 * float(size ** (1.0 - 1.0 / len(rows)))
+    goal = Objective(work, nothing, [box], ridge, every_row=True)
+    for _ in range(max_sweeps):
+        for block in work.blocks():
+            update_block(goal, block)
+        now = goal.value()
+        if last - now <= tol * size:
+            break
+        last = now
+    for mode in range(work.order):
+        distance.moved(mode)
+    return balanced(work.rows()), float(np.sqrt(distance.value() / size))

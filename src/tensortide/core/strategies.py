@@ -1,0 +1,84 @@
+"""How the data enter the objective: observed, imputed and zero-filled cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tensortide.core.entries import Entries
+from tensortide.core.objective import BoxTerm, Listed, model_values
+from tensortide.core.types import Flags, Floats
+from tensortide.core.workspace import Workspace
+
+DataTerms: TypeAlias = Callable[[Workspace, Entries], tuple[Listed, list[BoxTerm]]]
+
+
+def observed_rows(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+    """Return the paper's sparse strategy: the squared residual on the observed entries."""
+    return Listed.squares(entries), []
+
+
+def imputed(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+    """Return the paper's dense strategy (`eq:dense-solution`) without a dense tensor.
+
+    The imputed tensor is ``[[A^]]`` plus a sparse residual ``w (x - y^)``, so the squared
+    distance to it is a box term with the current rows as reference plus a linear term on
+    the entries.  The sum lies above the squared residual on the observed entries and
+    touches it at ``A^``, so lowering it lowers that too.  Weights above one raise the
+    curvature of the whole box to the largest weight.
+    """
+    residuals: list[Floats] = []
+    curvature, constant = 1.0, 0.0
+    for mode, order in enumerate(entries.orders):
+        y = model_values(work, entries, mode)
+        gap = order.values - y
+        residual = order.weights * gap if len(order.weights) else gap
+        residuals.append(residual)
+        if mode == 0:
+            constant = float(residual @ gap + 2.0 * (residual @ y))
+            if len(order.weights):
+                curvature = max(1.0, float(order.weights.max(initial=0.0)))
+    box = BoxTerm(curvature, work.stack.copy(), upper_only=False)
+    return Listed(entries, None, residuals, constant), [box]
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroFilled:
+    """Absent cells are zeros: in the whole box, or in all of it outside the old box.
+
+    The whole box is a box term with reference zero; less the old box, one more with
+    negative weight.  Listed cells inside the old box of an economy step are corrections of
+    single cells: they enter as observed entries, beside the reconstruction that stands for
+    the rest.
+    """
+
+    outside_old: bool
+
+    def __call__(self, work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+        """Return the zero-filled box and what the listed cells add to it."""
+        curvatures: list[Floats] = []
+        values: list[Floats] = []
+        for mode, order in enumerate(entries.orders):
+            weights = order.weights if len(order.weights) else np.ones(len(order.values))
+            boxed = np.ones(len(order.values))
+            if self.outside_old:
+                boxed[_in_old_box(work, entries, mode)] = 0.0
+            curvatures.append(weights - boxed)
+            values.append(weights * order.values)
+        constant = float(values[0] @ entries.orders[0].values)
+        plain = not any(h.any() for h in curvatures)
+        boxes = [BoxTerm(1.0, None, upper_only=False)]
+        if self.outside_old:
+            boxes.append(BoxTerm(-1.0, None, upper_only=True))
+        return Listed(entries, None if plain else curvatures, values, constant), boxes
+
+
+def _in_old_box(work: Workspace, entries: Entries, mode: int) -> Flags:
+    order = entries.orders[mode]
+    limits = np.array([n for k, n in enumerate(work.n_upper) if k != mode])
+    inside = (order.others < limits).all(axis=1)
+    inside[order.pointers[work.n_upper[mode]] :] = False
+    return np.asarray(inside)

@@ -1,0 +1,1 @@
+"""From labelled records to entries: tables, labels, duplicates, the store."""

@@ -1,0 +1,153 @@
+"""Labels of a mode and their positions: append-only, one type of label per mode."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tensortide.core.types import AnyArray, Flags, Positions
+from tensortide.errors import InputError
+
+if TYPE_CHECKING:
+    from tensortide.data.tables import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Positions of the labels of a batch, and the labels that are new (not yet known)."""
+
+    positions: Positions
+    fresh: list[Any]
+
+
+class Labels(Protocol):
+    """What the estimator needs of a mode's labels."""
+
+    kind: str
+
+    def __len__(self) -> int: ...
+    def label(self, position: int) -> Any: ...
+    def array(self) -> AnyArray: ...
+    def append(self, fresh: Sequence[Any]) -> None: ...
+    def truncate(self, size: int) -> None: ...
+    def kept(self, keep: Flags) -> Labels: ...
+    def copy(self) -> Labels: ...
+
+
+class PositionLabels:
+    """Labels that are the positions themselves: for arrays and batches of coordinates."""
+
+    kind = "position"
+
+    def __init__(self, size: int = 0) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        """Return the size of the mode."""
+        return self._size
+
+    def label(self, position: int) -> int:
+        """Return the position."""
+        return position
+
+    def array(self) -> AnyArray:
+        """Return all positions."""
+        return np.arange(self._size)
+
+    def append(self, fresh: Sequence[Any]) -> None:
+        """Grow; the labels are known to be the next positions."""
+        self._size += len(fresh)
+
+    def truncate(self, size: int) -> None:
+        """Take the newest positions away again."""
+        self._size = size
+
+    def kept(self, keep: Flags) -> PositionLabels:
+        """Return the labels of the rows that are kept, numbered anew."""
+        return PositionLabels(int(keep.sum()))
+
+    def copy(self) -> PositionLabels:
+        """Return an independent copy."""
+        return PositionLabels(self._size)
+
+
+class NamedLabels:
+    """Labels of one kind (text, integer, date, datetime or boolean) in order of appearance.
+
+    A batch costs one hashed look-up per *distinct* label; records are mapped by arrays.
+
+    >>> names = NamedLabels("text", ["Berlin"])
+    >>> names.append(["Hamburg"])
+    >>> names.label(1), len(names)
+    ('Hamburg', 2)
+    """
+
+    def __init__(self, kind: str, labels: Sequence[Any] = ()) -> None:
+        self.kind = kind
+        self._labels = list(labels)
+        self._places = {label: place for place, label in enumerate(self._labels)}
+        if len(self._places) < len(self._labels):
+            raise InputError("a label stands twice in the list of labels.")
+
+    def __len__(self) -> int:
+        """Return the number of labels."""
+        return len(self._labels)
+
+    def label(self, position: int) -> Any:
+        """Return the label at a position."""
+        return self._labels[position]
+
+    def position(self, label: Any) -> int | None:
+        """Return the position of a label, or None."""
+        if isinstance(label, dt.datetime) and self.kind == "date":
+            label = label.date()
+        place = self._places.get(label)
+        return place if place is None or self._labels[place] == label else None
+
+    def array(self) -> AnyArray:
+        """Return all labels as an array."""
+        dtype = {"date": "datetime64[D]", "datetime": "datetime64[us]", "integer": np.int64,
+                 "boolean": np.bool_}.get(self.kind, object)
+        return np.array(self._labels, dtype=dtype)
+
+    def encode(self, column: Column, mode: str) -> Encoded:
+        """Return positions; labels not yet known get the next ones, in order of appearance."""
+        if column.kind != self.kind:
+            raise InputError(
+                f"mode {mode!r} has {self.kind} labels, but column {mode!r} now holds "
+                f"{column.kind} labels, for instance {column.distinct[0]!r}.")
+        size = len(self._labels)
+        table = np.empty(len(column.distinct), np.int64)
+        fresh: list[Any] = []
+        for i, label in enumerate(column.distinct):
+            place = self._places.get(label)
+            if place is None:
+                place = size + len(fresh)
+                fresh.append(label)
+            table[i] = place
+        return Encoded(table[column.codes], fresh)
+
+    def append(self, fresh: Sequence[Any]) -> None:
+        """Add new labels at the end."""
+        size = len(self._labels)
+        self._labels.extend(fresh)
+        self._places.update((label, size + i) for i, label in enumerate(fresh))
+
+    def truncate(self, size: int) -> None:
+        """Take the newest labels away again."""
+        for label in self._labels[size:]:
+            if self._places.get(label, -1) >= size:
+                del self._places[label]
+        del self._labels[size:]
+
+    def kept(self, keep: Flags) -> NamedLabels:
+        """Return the labels of the rows that are kept, numbered anew."""
+        return NamedLabels(self.kind, [self._labels[i] for i in np.flatnonzero(keep)])
+
+    def copy(self) -> NamedLabels:
+        """Return an independent copy."""
+        return NamedLabels(self.kind, self._labels)

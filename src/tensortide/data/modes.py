@@ -1,0 +1,203 @@
+"""The modes of a model: their names and labels, and the way from raw records to positions.
+
+Reading never changes anything.  New labels come back with the arrival and are appended
+only when its step has succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.entries import NO_WEIGHTS
+from tensortide.core.types import Floats, Positions, Shape
+from tensortide.data.batch import Batch
+from tensortide.data.labels import Labels, NamedLabels, PositionLabels
+from tensortide.data.tables import Table, is_table
+from tensortide.errors import InputError
+from tensortide.validate import check_array, check_order, check_positions
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Records as positions in the tensor as it will be, and the labels that are new."""
+
+    coords: Positions
+    values: Floats
+    weights: Floats
+    fresh: tuple[Sequence[Any], ...]
+    old_shape: Shape
+
+    @property
+    def new_shape(self) -> Shape:
+        """Return the shape after this arrival."""
+        return tuple(s + len(f) for s, f in zip(self.old_shape, self.fresh, strict=True))
+
+
+class Modes:
+    """Names and labels of all modes."""
+
+    def __init__(self, names: Sequence[str], labels: Sequence[Labels]) -> None:
+        self.names = tuple(names)
+        self.labels = list(labels)
+
+    @classmethod
+    def for_records(cls, records: Any, names: tuple[str, ...] | None, value: str) -> Modes:
+        """Set up empty modes that fit the first records."""
+        if is_table(records):
+            table = Table(records)
+            if names is None:
+                names = tuple(name for name in table.names if name != value)
+            check_order(len(names))
+            table.require(names)
+            return cls(names, [NamedLabels(table.labels(name).kind) for name in names])
+        order = records.order if isinstance(records, Batch) else np.ndim(records)
+        check_order(order)
+        if names is not None and len(names) != order:
+            raise InputError(f"there are {len(names)} modes {list(names)}, but the data have {order}.")
+        return cls(names or [f"mode_{m}" for m in range(order)],
+                   [PositionLabels() for _ in range(order)])
+
+    @property
+    def order(self) -> int:
+        """Number of modes."""
+        return len(self.names)
+
+    @property
+    def shape(self) -> Shape:
+        """Size of each mode."""
+        return tuple(len(labels) for labels in self.labels)
+
+    def index(self, mode: str | int) -> int:
+        """Return the number of a mode given by name or number."""
+        if isinstance(mode, str):
+            if mode in self.names:
+                return self.names.index(mode)
+            raise InputError(f"there is no mode {mode!r}; the modes are {', '.join(self.names)}.")
+        if not -self.order <= mode < self.order:
+            raise InputError(f"there is no mode {mode}; the tensor has {self.order}.")
+        return mode % self.order
+
+    def read(self, records: Any, value: str, *, counting: bool = False, mask: Any = None,
+             append_along: int | None = None) -> Arrival:
+        """Turn any kind of records into positions."""
+        if is_table(records):
+            if mask is not None:
+                raise InputError("mask goes with an array; a table lists observed cells only.")
+            return self._read_table(Table(records), value, counting=counting)
+        if isinstance(records, Batch):
+            if mask is not None:
+                raise InputError("mask goes with an array; a Batch lists observed cells only.")
+            return self._read_batch(records)
+        return self._read_array(records, mask, append_along)
+
+    def cells(self, cells: Any, *, unknown_is_nan: bool = False) -> Positions:
+        """Return the positions of labelled cells; -1 in every mode where a label is unknown."""
+        if is_table(cells):
+            table = Table(cells)
+            table.require(self.names)
+            if table.n_records == 0:
+                return np.empty((0, self.order), np.int64)
+            return self._cells_of_table(table, unknown_is_nan=unknown_is_nan)
+        positions = check_positions(cells, "cells")
+        if positions.shape[1] != self.order:
+            raise InputError(f"cells have {positions.shape[1]} modes, the model has {self.order}.")
+        beyond = positions >= np.array(self.shape)
+        if beyond.any():
+            if not unknown_is_nan:
+                row, mode = (int(i[0]) for i in np.nonzero(beyond))
+                raise InputError(
+                    f"cell {row}: mode {self.names[mode]!r} has no position "
+                    f"{positions[row, mode]}, its size is {self.shape[mode]}.")
+            positions[beyond.any(axis=1)] = -1
+        return positions
+
+    def append(self, fresh: Sequence[Sequence[Any]]) -> None:
+        """Adopt the new labels of an arrival."""
+        for labels, new in zip(self.labels, fresh, strict=True):
+            labels.append(new)
+
+    def truncate(self, shape: Shape) -> None:
+        """Take back what `append` did, however far it got."""
+        for labels, size in zip(self.labels, shape, strict=True):
+            if len(labels) > size:
+                labels.truncate(size)
+
+    def copy(self) -> Modes:
+        """Return an independent copy."""
+        return Modes(self.names, [labels.copy() for labels in self.labels])
+
+    def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
+        table.require(self.names if counting else (*self.names, value))
+        n = table.n_records
+        coords = np.empty((n, self.order), np.int64)
+        fresh: list[list[Any]] = []
+        for mode, (name, labels) in enumerate(zip(self.names, self.labels, strict=True)):
+            if not isinstance(labels, NamedLabels):
+                raise InputError(
+                    "this model was fitted with positions; give a Batch or an array, not a table.")
+            new: list[Any] = []
+            if n:
+                encoded = labels.encode(table.labels(name), name)
+                coords[:, mode], new = encoded.positions, encoded.fresh
+            fresh.append(new)
+        values = np.ones(n) if counting else table.values(value)
+        return Arrival(coords, values, NO_WEIGHTS, tuple(fresh), self.shape)
+
+    def _read_batch(self, batch: Batch) -> Arrival:
+        if batch.order != self.order:
+            raise InputError(f"the batch has {batch.order} modes, the model has {self.order}.")
+        fresh: list[range] = []
+        for mode, (labels, size) in enumerate(zip(self.labels, batch.shape, strict=True)):
+            if size > len(labels) and labels.kind != "position":
+                raise InputError(
+                    f"mode {self.names[mode]!r} has no position {size - 1}; new labels of a model "
+                    "with named labels come in tables.")
+            fresh.append(range(len(labels), max(size, len(labels))))
+        weights = NO_WEIGHTS if batch.weights is None else batch.weights
+        return Arrival(batch.coords, batch.values, weights, tuple(fresh), self.shape)
+
+    def _read_array(self, array: Any, mask: Any, append_along: int | None) -> Arrival:
+        dense, known = check_array(array, mask)
+        if append_along is not None:
+            mode = self.index(append_along)
+            if dense.ndim == self.order - 1:
+                dense, known = np.expand_dims(dense, mode), np.expand_dims(known, mode)
+            self._check_slices(dense.shape, mode)
+        batch = Batch(np.argwhere(known), dense[known], shape=dense.shape)
+        if append_along is None:
+            return self._read_batch(batch)
+        coords = batch.coords
+        coords[:, mode] += self.shape[mode]
+        shape = tuple(s + dense.shape[m] if m == mode else s for m, s in enumerate(self.shape))
+        return self._read_batch(Batch(coords, batch.values, shape=shape))
+
+    def _check_slices(self, shape: Shape, mode: int) -> None:
+        expected = tuple("any" if m == mode else s for m, s in enumerate(self.shape))
+        fits = len(shape) == self.order and all(
+            m == mode or a == b for m, (a, b) in enumerate(zip(shape, self.shape, strict=True)))
+        if not fits:
+            raise InputError(
+                f"slices along mode {self.names[mode]!r} must have shape {expected}, not {shape}.")
+
+    def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:
+        positions = np.empty((table.n_records, self.order), np.int64)
+        unknown = np.zeros(table.n_records, bool)
+        for mode, (name, labels) in enumerate(zip(self.names, self.labels, strict=True)):
+            if not isinstance(labels, NamedLabels):
+                raise InputError(
+                    "this model was fitted with positions; give cells as an array of positions.")
+            encoded = labels.encode(table.labels(name), name)
+            if encoded.fresh and not unknown_is_nan:
+                shown = ", ".join(repr(label) for label in encoded.fresh[:5])
+                more = f" and {len(encoded.fresh) - 5} more" if len(encoded.fresh) > 5 else ""
+                raise InputError(
+                    f"mode {name!r} has no label {shown}{more}; pass unknown='nan' to get NaN "
+                    "for such cells.")
+            positions[:, mode] = encoded.positions
+            unknown |= encoded.positions >= len(labels)
+        positions[unknown] = -1
+        return positions

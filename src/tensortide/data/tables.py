@@ -1,0 +1,159 @@
+"""Tables of any library as columns of codes and distinct labels, without a loop per record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.types import Floats, Positions
+from tensortide.errors import InputError
+from tensortide.validate import check_values
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of labels: ``distinct[codes[i]]`` is the label of record i."""
+
+    kind: str
+    codes: Positions
+    distinct: list[Any]
+
+
+class Table:
+    """Records as Arrow columns: from pandas, polars, pyarrow, duckdb or a dict of columns."""
+
+    def __init__(self, records: Any) -> None:
+        self._columns = _arrow_columns(records)
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"the columns have different lengths: {lengths}.")
+        self.n_records = next(iter(lengths.values()), 0)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    def require(self, names: tuple[str, ...]) -> None:
+        """Refuse a table that lacks a column."""
+        missing = [name for name in names if name not in self._columns]
+        if missing:
+            raise InputError(
+                f"there is no column {missing[0]!r}; the columns are "
+                f"{', '.join(repr(n) for n in self._columns) or 'none'}.")
+
+    def labels(self, name: str) -> Column:
+        """Return a column of labels, hashed to codes."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self._columns[name]
+        if column.null_count:
+            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            raise InputError(f"the label of mode {name!r} is missing in record {row}.")
+        kind, column = _label_kind(column, name)
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
+        used, codes = _used_codes(codes, len(coded.dictionary))
+        return Column(kind, codes, coded.dictionary.take(pa.array(used)).to_pylist())
+
+    def values(self, name: str) -> Floats:
+        """Return a column of finite numbers."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self._columns[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+                or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise InputError(f"column {name!r} must hold numbers, not {kind}.")
+        if column.null_count:
+            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            raise InputError(
+                f"{name!r} is missing in record {row}; leave cells without a value out.")
+        return check_values(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), name)
+
+
+def is_table(records: Any) -> bool:
+    """Tell whether the input has named columns."""
+    return isinstance(records, Mapping) or any(
+        hasattr(records, name) for name in ("columns", "column_names", "__narwhals_dataframe__"))
+
+
+def _arrow_columns(records: Any) -> dict[str, Any]:
+    if isinstance(records, Mapping):
+        return {str(name): _arrow_column(str(name), column) for name, column in records.items()}
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(records)
+    except TypeError:
+        raise InputError(
+            f"records of type {type(records).__name__} cannot be read; give a pandas, polars or "
+            "pyarrow table, a dict of columns, a Batch or an array.") from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect("pyarrow")
+    return {name: _whole(frame.get_column(name).to_arrow()) for name in frame.columns}
+
+
+def _arrow_column(name: str, column: Any) -> Any:
+    import pyarrow as pa
+
+    if hasattr(column, "to_arrow"):
+        return _whole(column.to_arrow())
+    try:
+        return _whole(pa.array(column))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise InputError(
+            f"column {name!r} mixes types or holds what is neither label nor number: "
+            f"{str(error).splitlines()[0]}") from None
+
+
+def _whole(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _label_kind(column: Any, name: str) -> tuple[str, Any]:
+    """Return the kind of label, and the column in the one form that this kind has."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text", column
+    if types.is_integer(kind):
+        plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
+        return "integer", plain.cast(pa.int64())
+    if types.is_boolean(kind):
+        return "boolean", column
+    if types.is_date(kind):
+        return "date", column.cast(pa.date32())
+    if types.is_timestamp(kind):
+        plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
+        naive = plain.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+        days = naive.cast(pa.date32(), safe=False) if kind.tz is None else None
+        if days is not None and pc.all(pc.equal(days.cast(pa.timestamp("us")), naive)).as_py():
+            return "date", days
+        return "datetime", naive
+    if types.is_null(kind) and len(column) == 0:
+        return "text", column.cast(pa.string())
+    raise InputError(
+        f"column {name!r} holds {kind} values, which cannot be labels; labels are text, whole "
+        "numbers, dates, times or booleans.")
+
+
+def _used_codes(codes: Positions, n_distinct: int) -> tuple[Positions, Positions]:
+    """Drop distinct labels that no record has (categories of a filtered table)."""
+    present = np.zeros(n_distinct, bool)
+    present[codes] = True
+    if present.all():
+        return np.arange(n_distinct), codes
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]

@@ -1,0 +1,43 @@
+"""What can go wrong, as sentences.
+
+Every error of the package is a `TensortideError`.  The sentence says what is wrong,
+where (mode and label), what was expected and what came, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class TensortideError(Exception):
+    """Anything that Tensortide refuses or cannot do."""
+
+
+class InputError(TensortideError, ValueError):
+    """The data, a label or a parameter is not what it has to be."""
+
+
+class NotFittedError(TensortideError, AttributeError):
+    """The model was asked before it had seen any data."""
+
+
+class FileError(TensortideError, OSError):
+    """A file is damaged, too new, or cannot be read or written."""
+
+
+class SolveError(TensortideError, ArithmeticError):
+    """A row's equations have no finite solution.
+
+    The engine knows `mode` and `position` only; the estimator turns them into names
+    with `named` before the error reaches the user.
+    """
+
+    def __init__(self, reason: str, *, mode: int, position: int) -> None:
+        super().__init__(f"mode {mode}, position {position}: {reason}")
+        self.reason = reason
+        self.mode = mode
+        self.position = position
+
+    def named(self, mode: str, label: object) -> SolveError:
+        """Return the same error with the mode's name and the row's label in the sentence."""
+        error = SolveError(self.reason, mode=self.mode, position=self.position)
+        error.args = (f"mode {mode!r}, label {label!r}: {self.reason}",)
+        return error

@@ -1,0 +1,377 @@
+"""`OnlineCP`: the public face of a model that evolves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.recipe import Recipe
+from tensortide.core.types import AnyArray, Floats, Shape
+from tensortide.data.modes import Modes
+from tensortide.errors import InputError, NotFittedError
+from tensortide.info import Info
+from tensortide.methods import recipe_for
+from tensortide.validate import (
+    check_choice,
+    check_count,
+    check_modes,
+    check_rank,
+    check_seed,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import xarray
+
+    from tensortide.model import Model
+
+_NAMES = ("rank", "method", "modes", "value", "absent", "duplicates", "combine", "seed", "threads")
+
+
+class OnlineCP:
+    """A rank-R CP model of a tensor that grows, fills up and is corrected.
+
+    Parameters
+    ----------
+    rank
+        Number of components.
+    method
+        A name in `METHODS` or what such a function returns: ``gocpt()`` keeps history,
+        ``gocpte()`` needs none.
+    modes, value
+        Names of the label columns and of the value column of a table.  Without `modes` all
+        columns but `value` are modes.
+    absent
+        ``"missing"``: cells that are not listed are unknown; ``"zero"``: they are zeros.
+    duplicates
+        Several records for one cell in a batch: ``"last"``, ``"sum"``, ``"mean"``,
+        ``"count"`` (of records; needs no value column) or ``"error"``.
+    combine
+        A record for a known cell: ``"replace"`` its value, or ``"add"`` to it.
+    seed
+        Same records, same seed: the same bits.
+    threads
+        For large steps; None means all cores.  Changes no bit of the result.
+
+    Examples
+    --------
+    >>> import tensortide as tt
+    >>> model = tt.OnlineCP(rank=1, method="gocpte", modes=["place", "day"], value="count")
+    >>> _ = model.fit({"place": ["A", "A", "B", "B"], "day": [1, 2, 1, 2], "count": [2, 4, 3, 6]})
+    >>> info = model.update({"place": ["A", "B"], "day": [3, 3], "count": [6, 9]})
+    >>> info.new_labels
+    {'place': 0, 'day': 1}
+    >>> model.predict({"place": ["B"], "day": [3]}).round(3).tolist()
+    [9.0]
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        method: str | Recipe = "gocpt",
+        *,
+        modes: Sequence[str] | None = None,
+        value: str = "value",
+        absent: str = "missing",
+        duplicates: str = "last",
+        combine: str = "replace",
+        seed: Any = 0,
+        threads: int | None = None,
+    ) -> None:
+        self.rank = rank
+        self.method = method
+        self.modes = modes
+        self.value = value
+        self.absent = absent
+        self.duplicates = duplicates
+        self.combine = combine
+        self.seed = seed
+        self.threads = threads
+        self._model: Model | None = None
+        self._check()
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(
+        self,
+        records: Any,
+        *,
+        mask: Any = None,
+        starts: int = 1,
+        max_sweeps: int = 500,
+        tol: float = 1e-6,
+        progress: bool | None = None,
+    ) -> OnlineCP:
+        """Prepare: factors from scratch by alternating least squares; forgets what was before.
+
+        Stops when a sweep lowers the objective by less than `tol` of itself.  Of several
+        random `starts` the best is kept.  `mask` (1 observed) goes with an array.
+        `progress` None shows a bar when standard error is a terminal.
+        """
+        began = time.perf_counter()
+        check_count("starts", starts, least=1)
+        check_count("max_sweeps", max_sweeps, least=1)
+        if not (isinstance(tol, (int, float)) and 0.0 <= tol < 1.0):
+            raise InputError(f"tol must be a number from 0 to 1, not {tol!r}.")
+        recipe = self._check()
+        model, info = self._prepare(recipe, records, mask, (starts, max_sweeps, tol), progress)
+        info = replace(info, seconds=time.perf_counter() - began)
+        self._model, self.info_ = model, info
+        return self
+
+    def update(
+        self, records: Any = None, *, retract: Any = None, mode: int | str = -1, mask: Any = None
+    ) -> Info:
+        """Take one step and say what it did.  A step that fails changes nothing.
+
+        Records are a table, a dict of columns or a `Batch`; an array is appended as slices
+        along `mode`.  `retract` are cells to forget (methods with history only).  Before
+        any `fit` the first update prepares.
+        """
+        began = time.perf_counter()
+        self._check()
+        if self._model is None:
+            if retract is not None:
+                raise NotFittedError("there is nothing to retract from before the first data.")
+            return self.fit(records, mask=mask).info_
+        model = self._model
+        cells = None if retract is None else self._retracted(model, retract)
+        if records is None:
+            records = {name: [] for name in (*model.modes.names, self.value)}
+            if model.modes.labels[0].kind == "position":
+                records = _no_records(model.modes.order)
+        along = model.modes.index(mode)
+        arrival = model.modes.read(records, self.value, counting=self.duplicates == "count",
+                                   mask=mask, append_along=along)
+        from tensortide.parallel.threads import runner
+
+        info = model.advance(arrival, cells, runner(self.threads))
+        self.info_ = replace(info, seconds=time.perf_counter() - began)
+        return self.info_
+
+    def change_rank(self, rank: int) -> float:
+        """Go on with another number of components; returns the share of the model lost.
+
+        Up: values stay the same and the new components learn from the next step on.
+        Down: the nearest model of lower rank, found without data; the return value is
+        ``|old - new| / |old|`` over all cells.
+        """
+        number = check_rank(rank)
+        changed, lost = self._fitted().with_rank(number, self._rng())
+        self._model, self.rank = changed, number
+        return lost
+
+    def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
+        """Forget labels of a mode: their rows, and their entries where history is kept."""
+        model = self._fitted()
+        index = model.modes.index(mode)
+        keep = np.ones(model.modes.shape[index], bool)
+        from tensortide.readers.export import label_positions
+
+        keep[label_positions(model.modes, index, labels)] = False
+        self._model = model.without_rows(index, keep)
+
+    # ------------------------------------------------------------------ reading
+
+    def predict(self, cells: Any, *, unknown: str = "error") -> Floats:
+        """Return the model's values at labelled cells, in the order given.
+
+        Cells are a table with the mode columns or an (n, N) array of positions.  A label
+        that the model has not seen is an error, or gives NaN with ``unknown="nan"``.
+        """
+        check_choice("unknown", unknown, ("error", "nan"))
+        model = self._fitted()
+        from tensortide.core.factors import values_at
+
+        positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
+        lost = positions[:, 0] < 0
+        values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
+        values[lost] = np.nan
+        return values
+
+    def score(self, records: Any, *, mask: Any = None) -> float:
+        """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
+        model = self._fitted()
+        from tensortide.core.factors import values_at
+        from tensortide.readers.metrics import fitness
+
+        arrival = model.modes.read(records, self.value, mask=mask)
+        for name, fresh in zip(model.modes.names, arrival.fresh, strict=True):
+            if len(fresh):
+                raise InputError(f"mode {name!r} has no label {next(iter(fresh))!r}.")
+        if not len(arrival.values):
+            raise InputError("there are no cells to score.")
+        return fitness(arrival.values, values_at(model.rows(), arrival.coords))
+
+    def components(self, top: int = 10) -> pa.Table:
+        """Return who is in each component: component, weight, mode, label, loading.
+
+        Strongest component first, columns of norm one, at most `top` labels per mode.
+        """
+        check_count("top", top, least=1)
+        from tensortide.readers.components import components_table
+
+        model = self._fitted()
+        return components_table(model.rows(), model.modes, top)
+
+    def reconstruct(
+        self, labels: Mapping[str, Sequence[Any]] | None = None, *, max_cells: int = 50_000_000
+    ) -> Floats:
+        """Return the model as a dense array over all labels, or over those given per mode.
+
+        Refuses a box of more than `max_cells` cells and says how large it would be.
+        """
+        from tensortide.readers.export import dense_box
+
+        model = self._fitted()
+        return dense_box(model.rows(), model.modes, labels, max_cells)
+
+    def to_cp_tensor(self) -> tuple[Floats, list[Floats]]:
+        """Return (weights, factors), which tensorly's CPTensor takes."""
+        return self.weights_, self.factors_
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the factors as an xarray data set indexed by labels (needs xarray)."""
+        from tensortide.readers.export import to_dataset
+
+        model = self._fitted()
+        return to_dataset(model.rows(), model.modes)
+
+    @property
+    def factors_(self) -> list[Floats]:
+        """The factors, one (I_n, R) array per mode (copies)."""
+        return [rows.copy() for rows in self._fitted().rows()]
+
+    @property
+    def weights_(self) -> Floats:
+        """Weights of the components: ones, as the factors carry the scale."""
+        return np.ones(self._fitted().rank)
+
+    @property
+    def labels_(self) -> dict[str, AnyArray]:
+        """The labels of each mode, in the order of the factors' rows."""
+        modes = self._fitted().modes
+        return {n: labels.array() for n, labels in zip(modes.names, modes.labels, strict=True)}
+
+    @property
+    def shape_(self) -> Shape:
+        """Size of each mode."""
+        return self._fitted().modes.shape
+
+    @property
+    def n_steps_(self) -> int:
+        """Steps taken, preparation included."""
+        return self._fitted().n_steps
+
+    @property
+    def n_entries_(self) -> int:
+        """Distinct cells seen; without history an estimate (standard error 1.6 %)."""
+        return round(self._fitted().n_entries)
+
+    # ------------------------------------------------------------------ keeping
+
+    def copy(self) -> OnlineCP:
+        """Return an independent model."""
+        other = OnlineCP(**self.get_params())
+        if self._model is not None:
+            other._model, other.info_ = self._model.copy(), self.info_
+        return other
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file: arrays and JSON, no pickle.  Replaces it whole or not."""
+        from tensortide.readers.checkpoint import save_model
+
+        save_model(self, self._fitted(), Path(path))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's parameters (scikit-learn's convention)."""
+        return {name: getattr(self, name) for name in _NAMES}
+
+    def set_params(self, **params: Any) -> OnlineCP:
+        """Set constructor parameters; those of a fitted model take effect at the next fit."""
+        before = self.get_params()
+        for name, value in params.items():
+            if name not in _NAMES:
+                raise InputError(f"there is no parameter {name!r}; there are {', '.join(_NAMES)}.")
+            setattr(self, name, value)
+        try:
+            self._check()
+        except InputError:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+        return self
+
+    def __repr__(self) -> str:
+        """Show the parameters that matter and what the model has seen."""
+        name = self.method if isinstance(self.method, str) else self.method.name
+        if self._model is None:
+            return f"OnlineCP(rank={self.rank}, method={name!r}, not fitted)"
+        shape = " x ".join(f"{n} {m}" for m, n in zip(self._model.modes.names, self.shape_, strict=True))
+        return f"OnlineCP(rank={self.rank}, method={name!r}, {shape}, step {self.n_steps_})"
+
+    # ------------------------------------------------------------------ inside
+
+    def _check(self) -> Recipe:
+        check_rank(self.rank)
+        recipe = recipe_for(self.method)
+        check_modes(self.modes, self.value)
+        check_choice("absent", self.absent, ("missing", "zero"))
+        check_choice("duplicates", self.duplicates, ("last", "sum", "mean", "count", "error"))
+        check_choice("combine", self.combine, ("replace", "add"))
+        check_seed(self.seed)
+        if self.threads is not None:
+            check_count("threads", self.threads, least=1)
+        if self.combine == "add" and not recipe.keeps_history:
+            raise InputError(
+                f"combine='add' needs the known values, which method {recipe.name!r} does not "
+                "keep; use method='gocpt', or add up before the update.")
+        if recipe.keeps_history and recipe.forgetting < 1.0 and self.absent == "zero":
+            raise InputError(
+                "forgetting with absent='zero' would have to fade the zeros too, which are not "
+                "listed; use method='gocpte', or absent='missing'.")
+        return recipe
+
+    def _prepare(self, recipe: Recipe, records: Any, mask: Any, effort: tuple[int, int, float],
+                 progress: bool | None) -> tuple[Model, Info]:
+        from tensortide.core.prepare import Effort
+        from tensortide.model import Model, Rules
+        from tensortide.parallel.threads import runner
+        from tensortide.readers.progress import watched_sweeps
+
+        modes = Modes.for_records(records, check_modes(self.modes, self.value), self.value)
+        arrival = modes.read(records, self.value, counting=self.duplicates == "count", mask=mask)
+        if not len(arrival.values):
+            raise InputError("there are no records to prepare from.")
+        rules = Rules(self.absent == "zero", self.duplicates, self.combine == "add")
+        starts, max_sweeps, tol = effort
+        with watched_sweeps(starts, max_sweeps, show=progress) as tell:
+            return Model.prepared(
+                recipe, rules, modes, arrival, self.rank, self._rng(),
+                Effort(max_sweeps, tol, starts), runner(self.threads), tell)
+
+    def _retracted(self, model: Model, retract: Any) -> Any:
+        if model.store is None:
+            raise InputError(
+                f"method {model.recipe.name!r} keeps no history, so it cannot forget single "
+                "cells; use method='gocpt'.")
+        return model.modes.cells(retract)
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise NotFittedError("this model has seen no data yet; call fit or update first.")
+        return self._model
+
+
+def _no_records(order: int) -> Any:
+    from tensortide.data.batch import Batch
+
+    return Batch(np.empty((0, order), np.int64), np.empty(0))

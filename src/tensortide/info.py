@@ -1,0 +1,48 @@
+"""What a person wants to know about a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """The report of one `fit` or `update`.
+
+    `filled` and `revised` are None for methods without history, which cannot tell one
+    from the other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of
+    the batch with ``y`` predicted before learning; a new label is predicted with the mean
+    row of its mode.  `rows_read` and `rows_written` count factor rows touched.
+    """
+
+    step: int
+    entries: int
+    duplicates: int = 0
+    grown: int = 0
+    in_old_box: int = 0
+    filled: int | None = None
+    revised: int | None = None
+    unchanged: int | None = None
+    retracted: int = 0
+    new_labels: dict[str, int] = field(default_factory=dict)
+    prequential_error: float | None = None
+    objective: float | None = None
+    alpha: float | None = None
+    strategy: str | None = None
+    sweeps: int = 0
+    converged: bool | None = None
+    rows_read: int = 0
+    rows_written: int = 0
+    largest_move: float = 0.0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        known = [("grown", self.grown), ("filled", self.filled), ("revised", self.revised)]
+        if self.filled is None:
+            known = [("grown", self.grown), ("filled or revised", self.in_old_box)]
+        parts = [f"{count} {word}" for word, count in known if count]
+        labels = [f"+{n} {mode}" for mode, n in self.new_labels.items() if n]
+        error = "" if self.prequential_error is None else f", error {self.prequential_error:.3f}"
+        what = ", ".join([*parts, *labels]) or "nothing new"
+        return f"step {self.step}: {self.entries} entries ({what}){error}"

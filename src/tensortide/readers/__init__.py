@@ -1,0 +1,1 @@
+"""Read-only views of a model: scores, components, files, other libraries' forms, progress."""

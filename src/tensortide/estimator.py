@@ -288,7 +288,7 @@ class OnlineCP:
 
         save_model(self, self._fitted(), Path(path))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Return the constructor's parameters (scikit-learn's convention)."""
         return {name: getattr(self, name) for name in _NAMES}
 
@@ -312,7 +312,8 @@ class OnlineCP:
         name = self.method if isinstance(self.method, str) else self.method.name
         if self._model is None:
             return f"OnlineCP(rank={self.rank}, method={name!r}, not fitted)"
-        shape = " x ".join(f"{n} {m}" for m, n in zip(self._model.modes.names, self.shape_, strict=True))
+        names = self._model.modes.names
+        shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
         return f"OnlineCP(rank={self.rank}, method={name!r}, {shape}, step {self.n_steps_})"
 
     # ------------------------------------------------------------------ inside

@@ -10,9 +10,12 @@ from tensortide.core.alpha import Schedule, constant, density, per_size, schedul
 from tensortide.core.recipe import Recipe
 from tensortide.errors import InputError
 
+FULL_ALPHA = density(0.01)
+ECONOMY_ALPHA = density(1.0)
+
 
 def gocpt(
-    alpha: float | Schedule = density(0.01),
+    alpha: float | Schedule = FULL_ALPHA,
     beta: float = 1e-5,
     sweeps: int = 1,
     strategy: str = "auto",
@@ -31,7 +34,7 @@ def gocpt(
 
 
 def gocpte(
-    alpha: float | Schedule = density(1.0),
+    alpha: float | Schedule = ECONOMY_ALPHA,
     beta: float = 1e-5,
     sweeps: int = 1,
     strategy: str = "auto",

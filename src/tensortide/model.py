@@ -175,10 +175,10 @@ class Model:
               n_grown: int, before: tuple[int, int], retracted: int) -> Info:
         gap = cells.values - outcome.predicted
         size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
-        counts: dict[str, int | None] = {}
+        filled = revised = unchanged = None
         if absorbed is not None:
-            counts = {"filled": int(absorbed.filled.sum()), "revised": int(absorbed.revised.sum()),
-                      "unchanged": int(absorbed.unchanged.sum())}
+            filled, revised, unchanged = (
+                int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged))
         return Info(
             step=self.n_steps, entries=len(cells.values), duplicates=cells.n_duplicates,
             grown=n_grown, in_old_box=len(cells.values) - n_grown, retracted=retracted,
@@ -188,7 +188,7 @@ class Model:
             sweeps=self.recipe.sweeps,
             rows_read=self.factors.rows_read - before[0],
             rows_written=self.factors.rows_written - before[1],
-            largest_move=outcome.largest_move, **counts)
+            largest_move=outcome.largest_move, filled=filled, revised=revised, unchanged=unchanged)
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""

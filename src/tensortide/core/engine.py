@@ -13,8 +13,8 @@ from tensortide.core.change import Change
 from tensortide.core.entries import Entries
 from tensortide.core.factors import Factors, RunningGrams
 from tensortide.core.growth import start_lower_rows
-from tensortide.core.objective import BoxTerm, Objective
 from tensortide.core.kernels import predict_cells
+from tensortide.core.objective import BoxTerm, Objective
 from tensortide.core.recipe import Recipe
 from tensortide.core.strategies import DataTerms, ZeroFilled, imputed, observed_rows
 from tensortide.core.types import Floats, Positions, Shape

@@ -23,10 +23,10 @@ def raise_rank(rows: Sequence[Floats], rank: int, rng: np.random.Generator) -> l
     extra = rank - rows[0].shape[1]
     larger = []
     for mode, factor in enumerate(rows):
-        new = np.zeros((len(factor), extra))
+        new: Floats = np.zeros((len(factor), extra))
         if mode > 0:
             size = float(np.sqrt(np.mean(factor * factor))) or 1.0
-            new = size * rng.standard_normal(new.shape)
+            new = rng.normal(scale=size, size=new.shape)
         larger.append(np.hstack([factor, new]))
     return larger
 

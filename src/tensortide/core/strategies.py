@@ -79,6 +79,6 @@ class ZeroFilled:
 def _in_old_box(work: Workspace, entries: Entries, mode: int) -> Flags:
     order = entries.orders[mode]
     limits = np.array([n for k, n in enumerate(work.n_upper) if k != mode])
-    inside = (order.others < limits).all(axis=1)
+    inside: Flags = np.all(order.others < limits, axis=1)
     inside[order.pointers[work.n_upper[mode]] :] = False
-    return np.asarray(inside)
+    return inside

@@ -25,5 +25,4 @@ def add_hashes(registers: npt.NDArray[np.uint8], cells: Positions) -> None:
         while rank < 53 and (rest & np.uint64(1)) == np.uint64(0):
             rest = rest >> np.uint64(1)
             rank += 1
-        if rank > registers[register]:
-            registers[register] = rank
+        registers[register] = max(registers[register], rank)

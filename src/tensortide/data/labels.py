@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tensortide.data.tables import Column
 
 
+_DTYPES = {"text": "O", "integer": "int64", "boolean": "bool", "date": "datetime64[D]",
+           "datetime": "datetime64[us]"}
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Positions of the labels of a batch, and the labels that are new (not yet known)."""
@@ -110,9 +114,7 @@ class NamedLabels:
 
     def array(self) -> AnyArray:
         """Return all labels as an array."""
-        dtype = {"date": "datetime64[D]", "datetime": "datetime64[us]", "integer": np.int64,
-                 "boolean": np.bool_}.get(self.kind, object)
-        return np.array(self._labels, dtype=dtype)
+        return np.array(self._labels, dtype=_DTYPES[self.kind])
 
     def encode(self, column: Column, mode: str) -> Encoded:
         """Return positions; labels not yet known get the next ones, in order of appearance."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.sorting import locate, merge
-from tensortide.core.types import Flags, Floats, Places, Positions, Shape
+from tensortide.core.types import Flags, Floats, Places, Positions
 from tensortide.data.cells import Cells
 from tensortide.errors import InputError
 
@@ -72,7 +72,7 @@ class Store:
             orders.append(merged)
             if mode == 0:
                 found, old_values = known, before
-        grown = (cells.coords >= np.array(self.entries.shape)).any(axis=1)
+        grown = np.any(cells.coords >= np.array(self.entries.shape), axis=1)
         same = found.copy()
         same[found] = (cells.values[found] == (0.0 if add else old_values))
         return Absorbed(Store(Entries(tuple(orders), cells.shape)), grown, found & ~same, same)

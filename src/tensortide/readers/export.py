@@ -35,7 +35,7 @@ def dense_box(
     flat = chosen[0]
     for factor in chosen[1:]:
         flat = (flat[:, None, :] * factor[None, :, :]).reshape(-1, factor.shape[1])
-    return flat.sum(axis=1).reshape([len(factor) for factor in chosen])
+    return np.asarray(flat.sum(axis=1).reshape([len(factor) for factor in chosen]))
 
 
 def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:

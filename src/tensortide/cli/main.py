@@ -1,0 +1,59 @@
+"""The `tensortide` command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tensortide.errors import TensortideError
+
+app = typer.Typer(
+    name="tensortide",
+    help="Keep a low-rank model of data that never stops changing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Keep a low-rank model of data that never stops changing."""
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Another stream with another number.")] = 0,
+    rank: Annotated[int, typer.Option(help="Number of components of the models.")] = 3,
+) -> None:
+    """Show the engine at work on a simulated reporting stream.
+
+    Example: tensortide demo --seed 7
+    """
+    from tensortide.cli.demo import run_demo
+
+    run_demo(seed=seed, rank=rank)
+
+
+@app.command()
+def methods() -> None:
+    """List the methods with what they keep and what they cost.
+
+    Example: tensortide methods
+    """
+    from tensortide.cli.methods import list_methods
+
+    list_methods()
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one sentence on standard error and exit code 2."""
+    try:
+        app()
+    except TensortideError as error:
+        print(f"tensortide: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("tensortide: stopped.", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -1,0 +1,169 @@
+"""The paper's formulas on dense tensors, slow and obvious.  Imports nothing of the package.
+
+Cells are tuples, data are a dict {cell: (value, weight)}, factors are lists of 2-d arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def cells_of(shape):
+    return itertools.product(*(range(n) for n in shape))
+
+
+def z_row(factors, cell, skip):
+    """The Khatri-Rao row of a cell: element-wise product of the other modes' rows."""
+    row = np.ones(factors[0].shape[1])
+    for k, i in enumerate(cell):
+        if k != skip:
+            row = row * factors[k][i]
+    return row
+
+
+def reconstruct(factors):
+    shape = [len(f) for f in factors]
+    letters = "abcdefgh"[: len(shape)]
+    return np.einsum(",".join(f"{c}r" for c in letters) + "->" + letters, *factors)
+
+
+def objective(factors, data, previous, alpha, beta, *, zeros=None):
+    """eq:baseline_objective; `zeros` is the set of unlisted cells that are known to be zero."""
+    y = reconstruct(factors)
+    total = sum(w * (x - y[cell]) ** 2 for cell, (x, w) in data.items())
+    total += sum(y[cell] ** 2 for cell in zeros or ())
+    if previous is not None:
+        old = tuple(slice(0, len(f)) for f in previous)
+        total += alpha * ((reconstruct(previous) - y[old]) ** 2).sum()
+    return total + beta * sum((f**2).sum() for f in factors)
+
+
+def in_box(cell, shape):
+    return all(i < n for i, n in zip(cell, shape, strict=True))
+
+
+def zero_cells(data, old_shape, new_shape, *, economy):
+    """Cells not listed that are known to be zero: all, or those outside the old box."""
+    return {c for c in cells_of(new_shape)
+            if c not in data and not (economy and in_box(c, old_shape))}
+
+
+def start_lower(previous, data, new_shape, beta, *, absent_zero=False):
+    """eq:baseline-initialize-lower with the objective's ridge; then rows that meet started
+    rows, round by round; then the mean of the started new rows, or of the old rows."""
+    order, rank = len(previous), previous[0].shape[1]
+    old_shape = [len(f) for f in previous]
+    factors = [np.vstack([f, np.zeros((n - len(f), rank))])
+               for f, n in zip(previous, new_shape, strict=True)]
+    done = [set(range(n)) for n in old_shape]
+    while True:
+        found = []
+        for n in range(order):
+            for i in set(range(new_shape[n])) - done[n]:
+                mine = [c for c in data if c[n] == i
+                        and all(c[k] in done[k] for k in range(order) if k != n)]
+                if not mine:
+                    continue
+                p, q = beta * np.eye(rank), np.zeros(rank)
+                if absent_zero:
+                    others = [range(s) if k != n else [0] for k, s in enumerate(old_shape)]
+                    for c in itertools.product(*others):
+                        z = z_row(factors, c, n)
+                        p = p + np.outer(z, z)
+                for c in mine:
+                    z, (x, w) = z_row(factors, c, n), data[c]
+                    if not absent_zero:
+                        p = p + w * np.outer(z, z)
+                    q = q + w * x * z
+                found.append((n, i, np.linalg.solve(p, q)))
+        for n, i, row in found:
+            factors[n][i] = row
+            done[n].add(i)
+        if not found:
+            break
+    for n in range(order):
+        new = sorted(done[n] - set(range(old_shape[n])))
+        mean = factors[n][new].mean(axis=0) if new else previous[n].mean(axis=0)
+        for i in set(range(new_shape[n])) - done[n]:
+            factors[n][i] = mean
+    return factors
+
+
+def hadamard_grams(lefts, rights, skip):
+    product = 1.0
+    for k, (left, right) in enumerate(zip(lefts, rights, strict=True)):
+        if k != skip:
+            product = product * (left.T @ right)
+    return product
+
+
+def step_rows(previous, data, new_shape, alpha, beta, *, sweeps=1, zeros=frozenset(),
+              absent_zero=False):
+    """Algorithm 1 with eq:sparse-solution: every row from its own sums over cells."""
+    factors = start_lower(previous, data, new_shape, beta, absent_zero=absent_zero)
+    old = [len(f) for f in previous]
+    rank = previous[0].shape[1]
+    terms = {**{c: (0.0, 1.0) for c in zeros}, **data}
+    for _ in range(sweeps):
+        for n in range(len(factors)):
+            for rows in (range(old[n]), range(old[n], new_shape[n])):
+                solved = {}
+                for i in rows:
+                    if not any(c[n] == i for c in data):
+                        continue
+                    p, q = beta * np.eye(rank), np.zeros(rank)
+                    for c, (x, w) in terms.items():
+                        if c[n] == i:
+                            z = z_row(factors, c, n)
+                            p += w * np.outer(z, z)
+                            q += w * x * z
+                    if i < old[n]:
+                        upper = [f[:m] for f, m in zip(factors, old, strict=True)]
+                        p += alpha * hadamard_grams(upper, upper, n)
+                        q += alpha * previous[n][i] @ hadamard_grams(previous, upper, n)
+                    solved[i] = np.linalg.solve(p, q)
+                for i, row in solved.items():
+                    factors[n][i] = row
+    return factors
+
+
+def unfold(x, n):
+    return np.moveaxis(x, n, 0).reshape(x.shape[n], -1)
+
+
+def khatri_rao(factors, skip):
+    """Rows in the order of the columns of `unfold`."""
+    out = np.ones((1, factors[0].shape[1]))
+    for k, f in enumerate(factors):
+        if k != skip:
+            out = (out[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
+    return out
+
+
+def step_imputed(previous, data, new_shape, alpha, beta, *, sweeps=1):
+    """Algorithm 1 with eq:dense-solution: impute the whole tensor, then dense ALS blocks.
+
+    Rows without an entry stay untouched.
+    """
+    factors = start_lower(previous, data, new_shape, beta)
+    old = [len(f) for f in previous]
+    rank = previous[0].shape[1]
+    for _ in range(sweeps):
+        full = reconstruct(factors)
+        for cell, (x, _) in data.items():
+            full[cell] = x
+        for n in range(len(factors)):
+            for rows in (slice(0, old[n]), slice(old[n], new_shape[n])):
+                p = hadamard_grams(factors, factors, n) + beta * np.eye(rank)
+                q = unfold(full, n)[rows] @ khatri_rao(factors, n)
+                if rows.start == 0:
+                    upper = [f[:m] for f, m in zip(factors, old, strict=True)]
+                    p = p + alpha * hadamard_grams(upper, upper, n)
+                    q = q + alpha * previous[n] @ hadamard_grams(previous, upper, n)
+                new = np.linalg.solve(p, q.T).T
+                touched = [i for i in range(rows.start, rows.stop) if any(c[n] == i for c in data)]
+                for i in touched:
+                    factors[n][i] = new[i - rows.start]
+    return factors

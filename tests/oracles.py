@@ -58,6 +58,9 @@ def start_lower(previous, data, new_shape, beta, *, absent_zero=False):
     factors = [np.vstack([f, np.zeros((n - len(f), rank))])
                for f, n in zip(previous, new_shape, strict=True)]
     done = [set(range(n)) for n in old_shape]
+    if absent_zero:  # a new row without any entry is known to be zero
+        for n, rows in enumerate(done):
+            rows |= set(range(new_shape[n])) - {c[n] for c in data}
     while True:
         found = []
         for n in range(order):
@@ -100,7 +103,7 @@ def hadamard_grams(lefts, rights, skip):
 
 
 def step_rows(previous, data, new_shape, alpha, beta, *, sweeps=1, zeros=frozenset(),
-              absent_zero=False):
+              absent_zero=False, full=False):
     """Algorithm 1 with eq:sparse-solution: every row from its own sums over cells."""
     factors = start_lower(previous, data, new_shape, beta, absent_zero=absent_zero)
     old = [len(f) for f in previous]
@@ -111,7 +114,8 @@ def step_rows(previous, data, new_shape, alpha, beta, *, sweeps=1, zeros=frozens
             for rows in (range(old[n]), range(old[n], new_shape[n])):
                 solved = {}
                 for i in rows:
-                    if not any(c[n] == i for c in data):
+                    in_data = terms if absent_zero and (full or i >= old[n]) else data
+                    if not any(c[n] == i for c in in_data):
                         continue
                     p, q = beta * np.eye(rank), np.zeros(rank)
                     for c, (x, w) in terms.items():

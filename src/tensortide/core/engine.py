@@ -67,7 +67,7 @@ def step(
     rest = None
     if not everything:
         rest = factors.grams.minus_upper(work)
-        work.rest = rest.matrices()
+        work.leave_out(rest.matrices())
     means = factors.means()
     for mode in range(work.order):
         work.stack[work.lower_part(mode)] = means[mode]

@@ -18,8 +18,9 @@ _CHUNK = 1 << 18  # cells whose rows are gathered at once
 class RunningGrams:
     """``A' A`` and the column sums of every factor, followed row by row without loss.
 
-    ``A' A`` is kept as an unevaluated sum of two matrices (two-sum), so rows may be added
-    and taken away for ever without rounding piling up, and nothing is ever recomputed.
+    ``A' A`` is kept as an unevaluated sum of two matrices (two-sum).  After n replaced rows
+    the error is about ``n u^2`` (u = 1e-16) of the largest matrix ever held, so nothing
+    needs to be recomputed.
     """
 
     total: Floats

@@ -22,10 +22,16 @@ def start_lower_rows(
     What is left begins at the mean row of its mode, never at zeros.
 
     With absent cells zero the intersection box is complete: its Gram matrix is that of
-    the old rows.
+    the old rows, and a new row without any entry is known to be zero.
     """
     growing = [m for m in range(work.order) if work.n_rows[m] > work.n_upper[m]]
     started = {m: np.arange(work.n_rows[m]) < work.n_upper[m] for m in growing}
+    if absent_zero:
+        for mode in growing:
+            pointers = entries.orders[mode].pointers
+            empty = ~started[mode] & (pointers[1:] == pointers[:-1])
+            work.stack[work.part(mode)][empty] = 0.0
+            started[mode] |= empty
     for _ in range(work.order + 1):
         solved = [_solve_from(work, entries, mode, started, beta, absent_zero=absent_zero)
                   for mode in growing if not started[mode].all()]

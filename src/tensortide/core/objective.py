@@ -48,29 +48,29 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class BoxTerm:
-    """``weight || [[reference]] - [[A]] ||^2``; no reference stands for zero."""
+    """``weight || [[reference]] - [[A]] ||^2``; no reference stands for zero.
+
+    `every_row` says that the box is data (zeros of absent cells, a model to be matched),
+    so that rows without a listed entry are solved too.
+    """
 
     weight: float
     reference: Floats | None
     upper_only: bool
+    every_row: bool = False
 
 
 class Objective:
     """Entries, boxes and ridge over one workspace, with the Gram matrices they need.
 
-    Rows without entries stay untouched, unless `every_row` (a model fitted to a model).
+    Rows without entries stay untouched, unless a box has data for every row.
     """
 
     def __init__(
-        self,
-        work: Workspace,
-        listed: Listed,
-        boxes: Sequence[BoxTerm],
-        beta: float,
-        *,
-        every_row: bool = False,
+        self, work: Workspace, listed: Listed, boxes: Sequence[BoxTerm], beta: float
     ) -> None:
-        self.work, self.listed, self.beta, self.every_row = work, listed, beta, every_row
+        self.work, self.listed, self.beta = work, listed, beta
+        self.every_row = any(box.every_row for box in boxes)
         given = [box.reference for box in boxes if box.reference is not None]
         places = iter(range(len(given)))
         width = given[0].shape[1] if given else work.rank

@@ -96,7 +96,8 @@ def _one_start(
         converged = bool(np.isfinite(last)) and last - objective <= effort.tol * last
         last = objective
     rows = work.rows()
-    fill_empty_rows(rows, change)
+    if not change.absent_zero:
+        fill_empty_rows(rows, change)
     return Prepared(tuple(balanced(rows)), last, number, strategy, converged)
 
 

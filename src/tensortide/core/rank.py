@@ -46,16 +46,16 @@ def lower_rank(
     work = Workspace([0] * len(rows), sizes, rank)
     reference = np.vstack(rows)
     work.stack[:] = reference[:, strongest]
-    box = BoxTerm(1.0, reference, upper_only=False)
+    box = BoxTerm(1.0, reference, upper_only=False, every_row=True)
     no_entries = Entries.listed(np.empty((0, len(rows)), np.int32), np.empty(0), tuple(sizes))
     nothing = Listed(no_entries, None, [np.empty(0)] * len(rows), 0.0)
-    distance = Objective(work, nothing, [box], 0.0, every_row=True)
+    distance = Objective(work, nothing, [box], 0.0)
     last = distance.value()
     size = float(np.prod([r.T @ r for r in rows], axis=0).sum())
     if size <= 0.0:
         return [r[:, strongest].copy() for r in rows], 0.0
     ridge = 1e-14 * float(size ** (1.0 - 1.0 / len(rows)))
-    goal = Objective(work, nothing, [box], ridge, every_row=True)
+    goal = Objective(work, nothing, [box], ridge)
     for _ in range(max_sweeps):
         for block in work.blocks():
             update_block(goal, block)

@@ -29,7 +29,14 @@ def imputed(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
     the entries.  The sum lies above the squared residual on the observed entries and
     touches it at ``A^``, so lowering it lowers that too.  Weights above one raise the
     curvature of the whole box to the largest weight.
+
+    A complete tensor needs no imputation: the squared distance to it is the box term with
+    reference zero and the entries as they are.
     """
+    if work.whole and _complete(entries):
+        values = [order.values for order in entries.orders]
+        constant = float(values[0] @ values[0])
+        return Listed(entries, None, values, constant), [BoxTerm(1.0, None, upper_only=False)]
     residuals: list[Floats] = []
     curvature, constant = 1.0, 0.0
     for mode, order in enumerate(entries.orders):
@@ -70,10 +77,18 @@ class ZeroFilled:
             values.append(weights * order.values)
         constant = float(values[0] @ entries.orders[0].values)
         plain = not any(h.any() for h in curvatures)
-        boxes = [BoxTerm(1.0, None, upper_only=False)]
+        boxes = [BoxTerm(1.0, None, upper_only=False, every_row=True)]
         if self.outside_old:
             boxes.append(BoxTerm(-1.0, None, upper_only=True))
         return Listed(entries, None if plain else curvatures, values, constant), boxes
+
+
+def _complete(entries: Entries) -> bool:
+    """Tell whether every cell of the box is listed, with weight one."""
+    cells = 1
+    for size in entries.shape:
+        cells *= size
+    return entries.n_entries == cells and not len(entries.orders[0].weights)
 
 
 def _in_old_box(work: Workspace, entries: Entries, mode: int) -> Flags:

@@ -34,20 +34,23 @@ class Block(NamedTuple):
 class Workspace:
     """Stacked rows of all modes: the parameters of one step."""
 
-    def __init__(
-        self, n_upper: Sequence[int], n_lower: Sequence[int], rank: int, rest: Floats | None = None
-    ) -> None:
+    def __init__(self, n_upper: Sequence[int], n_lower: Sequence[int], rank: int) -> None:
         self.order, self.rank = len(n_upper), rank
         self.n_upper: Shape = tuple(n_upper)
         self.n_rows: Shape = tuple(u + n for u, n in zip(n_upper, n_lower, strict=True))
         self.bounds = [0, *accumulate(self.n_rows)]
         self.stack = np.zeros((self.bounds[-1], rank))
-        self.rest = np.zeros((self.order, rank, rank)) if rest is None else rest
+        self.rest = np.zeros((self.order, rank, rank))
+        self.whole = True
         self.firsts = np.array(self.bounds)
         self.upper_counts = np.array(self.n_upper)
         #: for each mode, the first rows of all other modes
         self.other_offsets = np.array(
             [self.bounds[:m] + self.bounds[m + 1 : -1] for m in range(self.order)])
+
+    def leave_out(self, rest: Floats) -> None:
+        """Say that there are old rows outside, and what their Gram matrices are."""
+        self.rest, self.whole = rest, False
 
     def part(self, mode: int) -> slice:
         """Return where the rows of a mode stand in the stack."""

@@ -98,6 +98,7 @@ class Modes:
         """Return the positions of labelled cells; -1 in every mode where a label is unknown."""
         if is_table(cells):
             table = Table(cells)
+            self._named()
             table.require(self.names)
             if table.n_records == 0:
                 return np.empty((0, self.order), np.int64)
@@ -130,15 +131,21 @@ class Modes:
         """Return an independent copy."""
         return Modes(self.names, [labels.copy() for labels in self.labels])
 
+    def _named(self) -> list[NamedLabels]:
+        named = [labels for labels in self.labels if isinstance(labels, NamedLabels)]
+        if len(named) < self.order:
+            raise InputError(
+                "this model was fitted with positions; give an array of positions or a Batch, "
+                "not a table.")
+        return named
+
     def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
+        named = self._named()
         table.require(self.names if counting else (*self.names, value))
         n = table.n_records
         coords = np.empty((n, self.order), np.int64)
         fresh: list[list[Any]] = []
-        for mode, (name, labels) in enumerate(zip(self.names, self.labels, strict=True)):
-            if not isinstance(labels, NamedLabels):
-                raise InputError(
-                    "this model was fitted with positions; give a Batch or an array, not a table.")
+        for mode, (name, labels) in enumerate(zip(self.names, named, strict=True)):
             new: list[Any] = []
             if n:
                 encoded = labels.encode(table.labels(name), name)
@@ -186,10 +193,7 @@ class Modes:
     def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:
         positions = np.empty((table.n_records, self.order), np.int64)
         unknown = np.zeros(table.n_records, bool)
-        for mode, (name, labels) in enumerate(zip(self.names, self.labels, strict=True)):
-            if not isinstance(labels, NamedLabels):
-                raise InputError(
-                    "this model was fitted with positions; give cells as an array of positions.")
+        for mode, (name, labels) in enumerate(zip(self.names, self._named(), strict=True)):
             encoded = labels.encode(table.labels(name), name)
             if encoded.fresh and not unknown_is_nan:
                 shown = ", ".join(repr(label) for label in encoded.fresh[:5])

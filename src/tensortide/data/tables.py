@@ -82,7 +82,7 @@ class Table:
 def is_table(records: Any) -> bool:
     """Tell whether the input has named columns."""
     return isinstance(records, Mapping) or any(
-        hasattr(records, name) for name in ("columns", "column_names", "__narwhals_dataframe__"))
+        hasattr(type(records), name) for name in ("columns", "column_names"))
 
 
 def _arrow_columns(records: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Measurements, each printed by a command: see `python -m benchmarks --help`."""

@@ -1,0 +1,272 @@
+"""Every kind of bad input gets a sentence, and the model is bit by bit what it was."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import tensortide as tt
+from tests.models import MODES, batches, fingerprint, fitted
+
+GOOD = {"place": ["p0", "p1"], "day": [3, 4], "delay": [0, 1], "count": [1.0, 2.0]}
+
+
+def refused(model, sentence, error=tt.InputError, **call):
+    before = fingerprint(model)
+    with pytest.raises(error, match=sentence):
+        model.update(call.pop("records"), **call)
+    assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize(("records", "sentence"), [
+    (GOOD | {"count": [1.0, float("nan")]}, "missing .NaN. in record 1"),
+    (GOOD | {"count": [float("inf"), 1.0]}, "infinite in record 0"),
+    (GOOD | {"count": [1.0, 1e200]}, "scale them down"),
+    (GOOD | {"count": ["1", "2"]}, "must hold numbers"),
+    ({k: v for k, v in GOOD.items() if k != "delay"}, "no column 'delay'"),
+    ({("cuont" if k == "count" else k): v for k, v in GOOD.items()}, "no column 'count'"),
+    (GOOD | {"place": [1, 2]}, "mode 'place' has text labels"),
+    (GOOD | {"day": ["3", "4"]}, "mode 'day' has integer labels"),
+    (GOOD | {"day": [3.5, 4.0]}, "cannot be labels"),
+    (GOOD | {"place": ["p0", None]}, "missing in record 1"),
+    (GOOD | {"place": ["p0"]}, "different lengths"),
+    (7, "at least 2|shape|table"),
+    ("data.csv", "must hold numbers"),
+])
+def test_bad_records_are_refused_and_change_nothing(method, records, sentence):
+    refused(fitted(method), sentence, records=records)
+
+
+@pytest.mark.parametrize(("coords", "values", "sentence"), [
+    ([[0, -1]], [1.0], "position -1 in record 0, mode 1"),
+    ([[0.5, 1]], [1.0], "0.5 in record 0, mode 0 is not a whole number"),
+    ([[0, 2**40]], [1.0], "not between 0 and"),
+    ([[float("nan"), 1]], [1.0], "not a whole number"),
+    ([["a", "b"]], [1.0], "whole numbers"),
+    ([0, 1], [1.0], "shape .n, modes."),
+    ([[0]], [1.0], "at least 2 modes"),
+    ([[0, 1]], [1.0, 2.0], "1 coords but 2 values"),
+    ([[0, 1]], [float("nan")], "NaN"),
+])
+def test_bad_batches_are_refused(coords, values, sentence):
+    with pytest.raises(tt.InputError, match=sentence):
+        tt.Batch(coords, values)
+
+
+def test_bad_shapes_and_weights_are_refused():
+    with pytest.raises(tt.InputError, match="too small in mode 1"):
+        tt.Batch([[0, 5]], [1.0], shape=(3, 3))
+    with pytest.raises(tt.InputError, match="2 whole numbers"):
+        tt.Batch([[0, 5]], [1.0], shape=(3, 3, 3))
+    with pytest.raises(tt.InputError, match="negative"):
+        tt.Batch([[0, 5]], [1.0], weights=[-1.0])
+    with pytest.raises(tt.InputError, match="1 values but 2 weights"):
+        tt.Batch([[0, 5]], [1.0], weights=[1.0, 1.0])
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+def test_bad_arrays_are_refused_and_change_nothing(method):
+    x = tt.simulate.low_rank((4, 5, 6), 2, seed=0).dense()
+    model = tt.OnlineCP(2, method).fit(x[..., :4])
+    refused(model, "mask has shape", records=x[..., 4], mask=np.ones((3, 3)))
+    refused(model, "1 .observed. and 0", records=x[..., 4], mask=np.full((4, 5), 2))
+    refused(model, "must have shape", records=x[:3, :, 4:5])
+    refused(model, "must have shape", records=np.ones((2, 2)))
+    refused(model, "infinite", records=np.where(x[..., 4:5] > 0, np.inf, 0.0))
+    refused(model, "no mode 3", records=x[..., 4], mode=3)
+    refused(model, "fitted with positions", records=GOOD)
+    nan = np.full((4, 5), np.nan)
+    nan[0, 0] = 1.0
+    refused(model, "mask says it is observed", records=nan, mask=np.ones((4, 5)))
+    refused(model, "the batch has 2 modes", records=tt.Batch([[0, 0]], [1.0]))
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+def test_an_empty_batch_changes_nothing_and_is_no_step(method):
+    model = fitted(method)
+    before = fingerprint(model)
+    info = model.update({"place": [], "day": [], "delay": [], "count": []})
+    assert info.entries == 0
+    assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("rank", [0, -1, 1.5, "3", None, True, 100_000])
+def test_bad_ranks_are_refused(rank):
+    with pytest.raises(tt.InputError, match="rank must be a whole number from 1 to 1000"):
+        tt.OnlineCP(rank)
+
+
+def test_a_rank_beyond_the_entries_is_refused():
+    with pytest.raises(tt.InputError, match="rank 9 is larger than sensible for 4 entries"):
+        tt.OnlineCP(9).fit(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"method": "gocptt"}, "method must be one of"),
+    ({"modes": ["a"]}, "at least 2 modes"),
+    ({"modes": "ab"}, "list of column names"),
+    ({"modes": ["a", "a"]}, "different names"),
+    ({"modes": ["a", "value"]}, "both a mode and the value"),
+    ({"absent": "unknown"}, "absent must be one of"),
+    ({"duplicates": "first"}, "duplicates must be one of"),
+    ({"combine": "multiply"}, "combine must be one of"),
+    ({"combine": "add", "method": "gocpte"}, "does not keep; use method='gocpt'"),
+    ({"seed": "lucky"}, "seed must be"),
+    ({"threads": 0}, "threads must be"),
+    ({"absent": "zero", "method": tt.gocpt(forgetting=0.9)}, "fade the zeros"),
+])
+def test_bad_parameters_are_refused(options, sentence):
+    with pytest.raises(tt.InputError, match=sentence):
+        tt.OnlineCP(2, **options)
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"alpha": -1.0}, "alpha must be a finite number from 0 on"),
+    ({"alpha": "density"}, "alpha must be a number"),
+    ({"beta": float("nan")}, "beta must be a finite number"),
+    ({"sweeps": 0}, "sweeps must be a whole number from 1 on"),
+    ({"strategy": "dense"}, "strategy must be"),
+    ({"forgetting": 0.0}, "forgetting must lie in"),
+    ({"forgetting": 1.5}, "forgetting must lie in"),
+])
+def test_bad_method_options_are_refused(options, sentence):
+    with pytest.raises(tt.InputError, match=sentence):
+        tt.gocpte(**options)
+
+
+def test_order_one_is_refused():
+    with pytest.raises(tt.InputError, match="at least 2 modes, not 1"):
+        tt.OnlineCP(1).fit(np.ones(5))
+    with pytest.raises(tt.InputError, match="at least 2 modes, not 1"):
+        tt.OnlineCP(1).fit({"a": ["x"], "value": [1.0]})
+
+
+def test_use_before_data_is_an_error_of_its_own():
+    model = tt.OnlineCP(2)
+    for use in (lambda: model.predict([[0, 0]]), lambda: model.factors_, lambda: model.save("x"),
+                lambda: model.change_rank(3), lambda: model.update(retract=[[0, 0]])):
+        with pytest.raises(tt.NotFittedError):
+            use()
+
+
+def test_fit_without_records_says_so():
+    with pytest.raises(tt.InputError, match="no records to prepare from"):
+        tt.OnlineCP(1).fit({"a": [], "b": [], "value": []})
+    with pytest.raises(tt.InputError, match="no records to prepare from"):
+        tt.OnlineCP(1).fit(np.full((2, 2), np.nan))
+
+
+def test_a_failed_fit_keeps_the_old_model():
+    model = fitted()
+    before = fingerprint(model)
+    with pytest.raises(tt.InputError):
+        model.fit({"a": [], "b": [], "count": []})
+    assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+def test_all_zeros_are_modelled_as_zero_and_can_be_left_again(method):
+    x = tt.simulate.low_rank((5, 4, 20), 1, seed=0).dense()
+    model = tt.OnlineCP(1, method).fit(np.zeros((5, 4, 3)))
+    assert np.abs(model.reconstruct()).max() == 0.0
+    model.update(np.zeros((5, 4, 2)))
+    assert np.abs(model.reconstruct()).max() == 0.0
+    for t in range(20):
+        model.update(x[..., t])
+    assert model.score(np.concatenate([np.zeros((5, 4, 5)), x], axis=2)) > 0.85
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+def test_huge_and_tiny_values_are_modelled_alike(method):
+    x = tt.simulate.low_rank((6, 5, 8), 2, seed=1).dense()
+    for scale in (1e60, 1e-3):
+        model = tt.OnlineCP(2, method).fit(scale * x[..., :6])
+        model.update(scale * x[..., 6:])
+        assert model.score(scale * x) > 0.95
+
+
+def test_a_singular_system_names_mode_and_label_and_changes_nothing():
+    first = batches()[0]
+    model = tt.OnlineCP(2, tt.gocpte(beta=0.0, alpha=0.0), modes=MODES, value="count")
+    model.fit(first, max_sweeps=3)
+    refused(model, "mode 'place', label 'lonely': .*singular.*beta > 0", error=tt.SolveError,
+            records={"place": ["lonely"], "day": [1], "delay": [0], "count": [1.0]})
+
+
+def test_duplicate_cells_are_counted_or_refused():
+    twice = {k: [*v, v[0]] for k, v in GOOD.items()}
+    assert fitted().update(twice).duplicates == 1
+    refused(fitted(duplicates="error"), "records 0 and 2 are for the same cell", records=twice)
+
+
+def test_retracting_needs_history_and_known_cells():
+    cells = {m: GOOD[m] for m in MODES}
+    refused(fitted("gocpte"), "keeps no history", records=None, retract=cells)
+    refused(fitted("gocpt"), "has no label 'nowhere'", records=None,
+            retract=cells | {"place": ["nowhere", "p0"]})
+
+
+def test_retiring_everything_or_the_unknown_is_refused():
+    model = fitted()
+    before = fingerprint(model)
+    with pytest.raises(tt.InputError, match="cannot lose all"):
+        model.retire("place", list(model.labels_["place"]))
+    with pytest.raises(tt.InputError, match="no label 'p77'"):
+        model.retire("place", ["p77"])
+    with pytest.raises(tt.InputError, match="no mode 'town'"):
+        model.retire("town", ["p0"])
+    assert fingerprint(model) == before
+
+
+class Interruptions:
+    """Raises KeyboardInterrupt at the n-th line that the package executes."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.lines: Counter[str] = Counter()
+
+    def __call__(self, frame, event, arg):
+        if "tensortide" not in frame.f_code.co_filename or "/tests/" in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.lines[frame.f_code.co_name] += 1
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("method", sorted(tt.METHODS))
+def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
+    """Ctrl-C at every single line of a step that grows, fills and revises."""
+    first, second, third, *_ = batches()
+    model = tt.OnlineCP(2, method, modes=MODES, value="count").fit(first, max_sweeps=5)
+    model.update(second)  # all imports and compilations are done
+    before = fingerprint(model)
+    after = model.copy()
+    after.update(third)
+    done = fingerprint(after)
+    at, outcomes = 0, Counter()
+    while True:
+        at += 1
+        trial = model.copy()
+        interruption = Interruptions(at)
+        tracer = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            trial.update(third)
+            finished = True
+        except KeyboardInterrupt:
+            finished = False
+        finally:
+            sys.settrace(tracer)
+        if finished:
+            break
+        state = fingerprint(trial)
+        assert state in (before, done), f"half a step at line {at}: {dict(interruption.lines)}"
+        outcomes[state == before] += 1
+    assert outcomes[True] > 200

@@ -26,9 +26,10 @@ def run_demo(*, seed: int, rank: int) -> None:
     """Simulate, learn, and print what happened."""
     console = Console()
     console.print(
-        "A simulated reporting stream: admissions by place, disease, date and delay in days.\n"
-        "Every day a date is added, earlier dates fill up, and 2 % of the published values are\n"
-        f"corrected; {NEW_PLACES} places join on the way.  70 % of the cells are ever reported.\n")
+        "A simulated reporting stream: admissions by place, disease, date and delay.\n"
+        "Every day a date is added, earlier dates fill up, and 2 % of the published\n"
+        f"values are corrected; {NEW_PLACES} places join on the way.  70 % of the cells are ever "
+        "reported.\n", soft_wrap=True)
     stream, truth = _stream(seed)
     batches = [_columns(batch) for batch in stream]
     names = ("gocpte", "gocpt")
@@ -36,10 +37,10 @@ def run_demo(*, seed: int, rank: int) -> None:
     console.print("Preparing on the first 40 days (compiles once on a new machine) ...")
     for model in models:
         model.fit(batches[0])
-    table = Table(title="What changed, and fitness on all cells so far, reported or not",
+    table = Table(title="Entries that grew, filled or revised the tensor; then the fitness on "
+                        "all cells,\nreported or not, of the economy and of the full model",
                   title_justify="left")
-    for header in ("step", "last date", "new labels", "grown", "filled", "revised",
-                   "economy fitness", "full fitness"):
+    for header in ("step", "date", "new labels", "grown", "filled", "revised", "economy", "full"):
         table.add_column(header, justify="left" if header == "new labels" else "right")
     seconds = [0.0, 0.0]
     for step, batch in enumerate(batches[1:], start=2):
@@ -56,8 +57,9 @@ def run_demo(*, seed: int, rank: int) -> None:
     console.print(
         "\nWith your own table:\n"
         "  import tensortide as tt\n"
-        "  model = tt.OnlineCP(rank=5, method='gocpte', modes=['place', 'date'], value='count')\n"
-        "  model.fit(first_table); model.update(next_table); model.predict(cells)")
+        "  model = tt.OnlineCP(rank=5, modes=['place', 'date'], value='count')\n"
+        "  model.fit(first_table); model.update(next_table); model.predict(cells)",
+        highlight=False)
 
 
 def _stream(seed: int) -> tuple[simulate.Stream, Floats]:
@@ -96,7 +98,7 @@ def _columns(batch: Any) -> dict[str, Any]:
 
 def _row(info: Info, models: list[OnlineCP], truth: Floats) -> Iterator[str]:
     yield str(info.step)
-    yield str(models[0].labels_["date"][-1])
+    yield models[0].labels_["date"][-1].item().strftime("%b %d")
     yield ", ".join(f"{n} {name}" for name, n in info.new_labels.items() if n) or "-"
     yield from (str(n) for n in (info.grown, info.filled, info.revised))
     for model in models:

@@ -8,9 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from tensortide.core.sorting import group, lexsort
-from tensortide.core.types import Flags, Floats, Places, Positions, Shape
-
-NO_WEIGHTS: Floats = np.empty(0)  # stands for "all weights are one"
+from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,3 +13,5 @@ Places: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
+
+NO_WEIGHTS: Floats = np.empty(0)  # stands for "all weights are one"

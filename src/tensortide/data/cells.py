@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensortide.core.entries import NO_WEIGHTS, Entries
+from tensortide.core.entries import Entries
 from tensortide.core.sorting import lexsort, number
-from tensortide.core.types import Flags, Floats, Places, Positions, Shape
+from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
 from tensortide.errors import InputError
 
 RULES = ("last", "sum", "mean", "count", "error")

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.entries import NO_WEIGHTS
-from tensortide.core.types import Floats, Positions, Shape
+from tensortide.core.types import NO_WEIGHTS, Floats, Positions, Shape
 from tensortide.data.batch import Batch
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.data.tables import Table, is_table

@@ -1,4 +1,4 @@
-"""Fitness on real data: the figures of docs/quality.md.  Run: make figures
+"""Fitness on real data: the figures of docs/quality.md, printed by `make figures`.
 
 Indian Pines: 98 % masked, rank 5, the first 10 % of the bands as preparation, then one band
 a step; average over steps of the fitness on the masked cells of the bands seen so far.
@@ -19,8 +19,12 @@ import numpy as np
 import tensortide as tt
 from tensortide.core.types import Flags, Floats
 
-PAPER = {("indian_pines", "gocpte"): 0.8923, ("indian_pines", "gocpt"): 0.8970,
-         ("orl_faces", "gocpte"): 0.7452, ("orl_faces", "gocpt"): 0.7473}
+PAPER = {
+    ("indian_pines", "gocpte"): 0.8923,
+    ("indian_pines", "gocpt"): 0.8970,
+    ("orl_faces", "gocpte"): 0.7452,
+    ("orl_faces", "gocpt"): 0.7473,
+}
 
 
 def data_folder() -> Path:
@@ -106,8 +110,11 @@ def main() -> None:
         for method in ("gocpte", "gocpt"):
             results = [run(name, method, seed) for seed in range(options.seeds)]
             scores, seconds = zip(*results, strict=True)
-            print(f"| {name} | {method} | {PAPER[name, method]:.4f} | {np.mean(scores):.4f} | "
-                  f"{np.std(scores):.1e} | {np.mean(seconds):.2f} |", flush=True)
+            print(
+                f"| {name} | {method} | {PAPER[name, method]:.4f} | {np.mean(scores):.4f} | "
+                f"{np.std(scores):.1e} | {np.mean(seconds):.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "tensortide", deadline=None, derandomize=True, max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    "tensortide",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 settings.load_profile("tensortide")
 
 

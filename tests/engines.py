@@ -26,8 +26,18 @@ def change_of(case, *, economy: bool, absent_zero: bool = False, weighted: bool 
         positions, coords = compact(case.coords, old, new)
         shape = tuple(len(p) for p in positions)
     cells = distinct_cells(coords, case.values, weights, shape, "error")
-    return Change(old, new, cells.entries(), positions, cells.coords, cells.values, 1.0, 1,
-                  max(new), absent_zero)
+    return Change(
+        old,
+        new,
+        cells.entries(),
+        positions,
+        cells.coords,
+        cells.values,
+        1.0,
+        1,
+        max(new),
+        absent_zero,
+    )
 
 
 def run_step(case, method: Recipe, change: Change, watch=None) -> list[np.ndarray]:
@@ -45,6 +55,9 @@ def run_step(case, method: Recipe, change: Change, watch=None) -> list[np.ndarra
 
 
 def entries_of(coords, values, shape, weights=None) -> Entries:
-    return Entries.listed(np.asarray(coords, np.int32).reshape(-1, len(shape)),
-                          np.asarray(values, float), tuple(shape),
-                          np.empty(0) if weights is None else np.asarray(weights, float))
+    return Entries.listed(
+        np.asarray(coords, np.int32).reshape(-1, len(shape)),
+        np.asarray(values, float),
+        tuple(shape),
+        np.empty(0) if weights is None else np.asarray(weights, float),
+    )

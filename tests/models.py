@@ -29,14 +29,25 @@ def fingerprint(model) -> tuple:
     """Everything that a step may change, bit by bit."""
     inner = model._model
     parts = [rows.tobytes() for rows in inner.rows()]
-    parts += [a.tobytes() for a in (inner.factors.grams.total, inner.factors.grams.error,
-                                    inner.factors.grams.sums, inner.seen.registers)]
+    parts += [
+        a.tobytes()
+        for a in (
+            inner.factors.grams.total,
+            inner.factors.grams.error,
+            inner.factors.grams.sums,
+            inner.seen.registers,
+        )
+    ]
     parts += [tuple(labels.array().tolist()) for labels in inner.modes.labels]
     parts += [inner.n_steps, inner.grown_last, inner.seen.count(), inner.factors.shape]
     if inner.store is not None:
         for order in inner.store.entries.orders:
-            parts += [order.pointers.tobytes(), order.others.tobytes(), order.values.tobytes(),
-                      order.weights.tobytes()]
+            parts += [
+                order.pointers.tobytes(),
+                order.others.tobytes(),
+                order.values.tobytes(),
+                order.weights.tobytes(),
+            ]
     return tuple(parts)
 
 

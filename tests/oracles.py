@@ -46,8 +46,9 @@ def in_box(cell, shape):
 
 def zero_cells(data, old_shape, new_shape, *, economy):
     """Cells not listed that are known to be zero: all, or those outside the old box."""
-    return {c for c in cells_of(new_shape)
-            if c not in data and not (economy and in_box(c, old_shape))}
+    return {
+        c for c in cells_of(new_shape) if c not in data and not (economy and in_box(c, old_shape))
+    }
 
 
 def start_lower(previous, data, new_shape, beta, *, absent_zero=False):
@@ -55,18 +56,23 @@ def start_lower(previous, data, new_shape, beta, *, absent_zero=False):
     rows, round by round; then the mean of the started new rows, or of the old rows."""
     order, rank = len(previous), previous[0].shape[1]
     old_shape = [len(f) for f in previous]
-    factors = [np.vstack([f, np.zeros((n - len(f), rank))])
-               for f, n in zip(previous, new_shape, strict=True)]
+    factors = [
+        np.vstack([f, np.zeros((n - len(f), rank))])
+        for f, n in zip(previous, new_shape, strict=True)
+    ]
     done = [set(range(n)) for n in old_shape]
     if absent_zero:  # a new row without any entry is known to be zero
-        for n, rows in enumerate(done):
-            rows |= set(range(new_shape[n])) - {c[n] for c in data}
+        for n in range(order):
+            done[n] |= set(range(new_shape[n])) - {c[n] for c in data}
     while True:
         found = []
         for n in range(order):
             for i in set(range(new_shape[n])) - done[n]:
-                mine = [c for c in data if c[n] == i
-                        and all(c[k] in done[k] for k in range(order) if k != n)]
+                mine = [
+                    c
+                    for c in data
+                    if c[n] == i and all(c[k] in done[k] for k in range(order) if k != n)
+                ]
                 if not mine:
                     continue
                 p, q = beta * np.eye(rank), np.zeros(rank)
@@ -102,13 +108,23 @@ def hadamard_grams(lefts, rights, skip):
     return product
 
 
-def step_rows(previous, data, new_shape, alpha, beta, *, sweeps=1, zeros=frozenset(),
-              absent_zero=False, full=False):
+def step_rows(
+    previous,
+    data,
+    new_shape,
+    alpha,
+    beta,
+    *,
+    sweeps=1,
+    zeros=frozenset(),
+    absent_zero=False,
+    full=False,
+):
     """Algorithm 1 with eq:sparse-solution: every row from its own sums over cells."""
     factors = start_lower(previous, data, new_shape, beta, absent_zero=absent_zero)
     old = [len(f) for f in previous]
     rank = previous[0].shape[1]
-    terms = {**{c: (0.0, 1.0) for c in zeros}, **data}
+    terms = {**dict.fromkeys(zeros, (0.0, 1.0)), **data}
     for _ in range(sweeps):
         for n in range(len(factors)):
             for rows in (range(old[n]), range(old[n], new_shape[n])):

@@ -48,6 +48,8 @@ def growing_tensors(draw, *, min_order=2, max_order=5, weighted=False, complete=
     if not seen.any():
         seen.flat[0] = True
     cells = [tuple(int(i) for i in c) for c in np.argwhere(seen)]
-    data = {c: (float(rng.standard_normal()),
-                float(rng.choice([0.25, 1.0, 3.0])) if weighted else 1.0) for c in cells}
+    data = {
+        c: (float(rng.standard_normal()), float(rng.choice([0.25, 1.0, 3.0])) if weighted else 1.0)
+        for c in cells
+    }
     return Growing(previous, new, data)

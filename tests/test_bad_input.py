@@ -22,36 +22,42 @@ def refused(model, sentence, error=tt.InputError, **call):
 
 
 @pytest.mark.parametrize("method", sorted(tt.METHODS))
-@pytest.mark.parametrize(("records", "sentence"), [
-    (GOOD | {"count": [1.0, float("nan")]}, "missing .NaN. in record 1"),
-    (GOOD | {"count": [float("inf"), 1.0]}, "infinite in record 0"),
-    (GOOD | {"count": [1.0, 1e200]}, "scale them down"),
-    (GOOD | {"count": ["1", "2"]}, "must hold numbers"),
-    ({k: v for k, v in GOOD.items() if k != "delay"}, "no column 'delay'"),
-    ({("cuont" if k == "count" else k): v for k, v in GOOD.items()}, "no column 'count'"),
-    (GOOD | {"place": [1, 2]}, "mode 'place' has text labels"),
-    (GOOD | {"day": ["3", "4"]}, "mode 'day' has integer labels"),
-    (GOOD | {"day": [3.5, 4.0]}, "cannot be labels"),
-    (GOOD | {"place": ["p0", None]}, "missing in record 1"),
-    (GOOD | {"place": ["p0"]}, "different lengths"),
-    (7, "at least 2|shape|table"),
-    ("data.csv", "must hold numbers"),
-])
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        (GOOD | {"count": [1.0, float("nan")]}, "missing .NaN. in record 1"),
+        (GOOD | {"count": [float("inf"), 1.0]}, "infinite in record 0"),
+        (GOOD | {"count": [1.0, 1e200]}, "scale them down"),
+        (GOOD | {"count": ["1", "2"]}, "must hold numbers"),
+        ({k: v for k, v in GOOD.items() if k != "delay"}, "no column 'delay'"),
+        ({("cuont" if k == "count" else k): v for k, v in GOOD.items()}, "no column 'count'"),
+        (GOOD | {"place": [1, 2]}, "mode 'place' has text labels"),
+        (GOOD | {"day": ["3", "4"]}, "mode 'day' has integer labels"),
+        (GOOD | {"day": [3.5, 4.0]}, "cannot be labels"),
+        (GOOD | {"place": ["p0", None]}, "missing in record 1"),
+        (GOOD | {"place": ["p0"]}, "different lengths"),
+        (7, "at least 2|shape|table"),
+        ("data.csv", "must hold numbers"),
+    ],
+)
 def test_bad_records_are_refused_and_change_nothing(method, records, sentence):
     refused(fitted(method), sentence, records=records)
 
 
-@pytest.mark.parametrize(("coords", "values", "sentence"), [
-    ([[0, -1]], [1.0], "position -1 in record 0, mode 1"),
-    ([[0.5, 1]], [1.0], "0.5 in record 0, mode 0 is not a whole number"),
-    ([[0, 2**40]], [1.0], "not between 0 and"),
-    ([[float("nan"), 1]], [1.0], "not a whole number"),
-    ([["a", "b"]], [1.0], "whole numbers"),
-    ([0, 1], [1.0], "shape .n, modes."),
-    ([[0]], [1.0], "at least 2 modes"),
-    ([[0, 1]], [1.0, 2.0], "1 coords but 2 values"),
-    ([[0, 1]], [float("nan")], "NaN"),
-])
+@pytest.mark.parametrize(
+    ("coords", "values", "sentence"),
+    [
+        ([[0, -1]], [1.0], "position -1 in record 0, mode 1"),
+        ([[0.5, 1]], [1.0], "0.5 in record 0, mode 0 is not a whole number"),
+        ([[0, 2**40]], [1.0], "not between 0 and"),
+        ([[float("nan"), 1]], [1.0], "not a whole number"),
+        ([["a", "b"]], [1.0], "whole numbers"),
+        ([0, 1], [1.0], "shape .n, modes."),
+        ([[0]], [1.0], "at least 2 modes"),
+        ([[0, 1]], [1.0, 2.0], "1 coords but 2 values"),
+        ([[0, 1]], [float("nan")], "NaN"),
+    ],
+)
 def test_bad_batches_are_refused(coords, values, sentence):
     with pytest.raises(tt.InputError, match=sentence):
         tt.Batch(coords, values)
@@ -105,34 +111,40 @@ def test_a_rank_beyond_the_entries_is_refused():
         tt.OnlineCP(9).fit(np.ones((2, 2)))
 
 
-@pytest.mark.parametrize(("options", "sentence"), [
-    ({"method": "gocptt"}, "method must be one of"),
-    ({"modes": ["a"]}, "at least 2 modes"),
-    ({"modes": "ab"}, "list of column names"),
-    ({"modes": ["a", "a"]}, "different names"),
-    ({"modes": ["a", "value"]}, "both a mode and the value"),
-    ({"absent": "unknown"}, "absent must be one of"),
-    ({"duplicates": "first"}, "duplicates must be one of"),
-    ({"combine": "multiply"}, "combine must be one of"),
-    ({"combine": "add", "method": "gocpte"}, "does not keep; use method='gocpt'"),
-    ({"seed": "lucky"}, "seed must be"),
-    ({"threads": 0}, "threads must be"),
-    ({"absent": "zero", "method": tt.gocpt(forgetting=0.9)}, "fade the zeros"),
-])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "gocptt"}, "method must be one of"),
+        ({"modes": ["a"]}, "at least 2 modes"),
+        ({"modes": "ab"}, "list of column names"),
+        ({"modes": ["a", "a"]}, "different names"),
+        ({"modes": ["a", "value"]}, "both a mode and the value"),
+        ({"absent": "unknown"}, "absent must be one of"),
+        ({"duplicates": "first"}, "duplicates must be one of"),
+        ({"combine": "multiply"}, "combine must be one of"),
+        ({"combine": "add", "method": "gocpte"}, "does not keep; use method='gocpt'"),
+        ({"seed": "lucky"}, "seed must be"),
+        ({"threads": 0}, "threads must be"),
+        ({"absent": "zero", "method": tt.gocpt(forgetting=0.9)}, "fade the zeros"),
+    ],
+)
 def test_bad_parameters_are_refused(options, sentence):
     with pytest.raises(tt.InputError, match=sentence):
         tt.OnlineCP(2, **options)
 
 
-@pytest.mark.parametrize(("options", "sentence"), [
-    ({"alpha": -1.0}, "alpha must be a finite number from 0 on"),
-    ({"alpha": "density"}, "alpha must be a number"),
-    ({"beta": float("nan")}, "beta must be a finite number"),
-    ({"sweeps": 0}, "sweeps must be a whole number from 1 on"),
-    ({"strategy": "dense"}, "strategy must be"),
-    ({"forgetting": 0.0}, "forgetting must lie in"),
-    ({"forgetting": 1.5}, "forgetting must lie in"),
-])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"alpha": -1.0}, "alpha must be a finite number from 0 on"),
+        ({"alpha": "density"}, "alpha must be a number"),
+        ({"beta": float("nan")}, "beta must be a finite number"),
+        ({"sweeps": 0}, "sweeps must be a whole number from 1 on"),
+        ({"strategy": "dense"}, "strategy must be"),
+        ({"forgetting": 0.0}, "forgetting must lie in"),
+        ({"forgetting": 1.5}, "forgetting must lie in"),
+    ],
+)
 def test_bad_method_options_are_refused(options, sentence):
     with pytest.raises(tt.InputError, match=sentence):
         tt.gocpte(**options)
@@ -147,8 +159,13 @@ def test_order_one_is_refused():
 
 def test_use_before_data_is_an_error_of_its_own():
     model = tt.OnlineCP(2)
-    for use in (lambda: model.predict([[0, 0]]), lambda: model.factors_, lambda: model.save("x"),
-                lambda: model.change_rank(3), lambda: model.update(retract=[[0, 0]])):
+    for use in (
+        lambda: model.predict([[0, 0]]),
+        lambda: model.factors_,
+        lambda: model.save("x"),
+        lambda: model.change_rank(3),
+        lambda: model.update(retract=[[0, 0]]),
+    ):
         with pytest.raises(tt.NotFittedError):
             use()
 
@@ -193,8 +210,12 @@ def test_a_singular_system_names_mode_and_label_and_changes_nothing():
     first = batches()[0]
     model = tt.OnlineCP(2, tt.gocpte(beta=0.0, alpha=0.0), modes=MODES, value="count")
     model.fit(first, max_sweeps=3)
-    refused(model, "mode 'place', label 'lonely': .*singular.*beta > 0", error=tt.SolveError,
-            records={"place": ["lonely"], "day": [1], "delay": [0], "count": [1.0]})
+    refused(
+        model,
+        "mode 'place', label 'lonely': .*singular.*beta > 0",
+        error=tt.SolveError,
+        records={"place": ["lonely"], "day": [1], "delay": [0], "count": [1.0]},
+    )
 
 
 def test_duplicate_cells_are_counted_or_refused():
@@ -206,8 +227,12 @@ def test_duplicate_cells_are_counted_or_refused():
 def test_retracting_needs_history_and_known_cells():
     cells = {m: GOOD[m] for m in MODES}
     refused(fitted("gocpte"), "keeps no history", records=None, retract=cells)
-    refused(fitted("gocpt"), "has no label 'nowhere'", records=None,
-            retract=cells | {"place": ["nowhere", "p0"]})
+    refused(
+        fitted("gocpt"),
+        "has no label 'nowhere'",
+        records=None,
+        retract=cells | {"place": ["nowhere", "p0"]},
+    )
 
 
 def test_retiring_everything_or_the_unknown_is_refused():

@@ -92,17 +92,24 @@ def test_info_tells_growth_filling_and_revision():
     model = fitted("gocpt")
     known = {k: np.asarray(v)[:4] for k, v in batches()[0].items()}
     taken = set(zip(*(np.asarray(batches()[0][m]).tolist() for m in MODES), strict=True))
-    hole = next((f"p{p}", d, k) for p in range(6) for d in range(10) for k in range(3)
-                if (f"p{p}", d, k) not in taken)
+    hole = next(
+        (f"p{p}", d, k)
+        for p in range(6)
+        for d in range(10)
+        for k in range(3)
+        if (f"p{p}", d, k) not in taken
+    )
     records = {
-        "place": [*known["place"], hole[0], "new"], "day": [*known["day"], hole[1], 0],
+        "place": [*known["place"], hole[0], "new"],
+        "day": [*known["day"], hole[1], 0],
         "delay": [*known["delay"], hole[2], 0],
-        "count": [*(known["count"][:3] + 1.0), known["count"][3], 2.0, 1.0]}
+        "count": [*(known["count"][:3] + 1.0), known["count"][3], 2.0, 1.0],
+    }
     info = model.update(records)
     assert (info.grown, info.filled, info.revised, info.unchanged) == (1, 1, 3, 1)
     assert info.new_labels == {"place": 1, "day": 0, "delay": 0}
     assert info.entries == 6
-    assert 0 < info.prequential_error
+    assert info.prequential_error > 0
     assert "revised" in str(info)
     economy = fitted("gocpte").update(records)
     assert (economy.grown, economy.in_old_box, economy.filled) == (1, 5, None)
@@ -128,7 +135,7 @@ def test_duplicates_count_needs_no_values():
 
 
 def test_retracting_equals_never_having_seen():
-    first, second, *_ = batches()
+    _, second, *_ = batches()
     cells = {m: np.asarray(second[m])[:3] for m in MODES}
     one = fitted("gocpt")
     one.update(second)
@@ -137,8 +144,13 @@ def test_retracting_equals_never_having_seen():
     two = fitted("gocpt")
     two.update({k: np.asarray(v)[3:] for k, v in second.items()})
     assert one.n_entries_ == two.n_entries_
-    found = dict(zip(map(tuple, one._model.store.entries.coords().tolist()),
-                     one._model.store.entries.orders[0].values, strict=True))
+    found = dict(
+        zip(
+            map(tuple, one._model.store.entries.coords().tolist()),
+            one._model.store.entries.orders[0].values,
+            strict=True,
+        )
+    )
     assert len(found) == two.n_entries_
 
 
@@ -151,7 +163,8 @@ def test_retired_labels_are_gone_and_may_come_back_as_new():
         assert "p0" not in model.labels_["place"]
         assert model.shape_[0] == 5
         np.testing.assert_array_equal(
-            model.predict({"place": ["p1"], "day": [2], "delay": [0]}), before)
+            model.predict({"place": ["p1"], "day": [2], "delay": [0]}), before
+        )
         assert model.n_entries_ == pytest.approx(n_before * 5 / 6, rel=0.1)
         info = model.update(batches()[1])
         assert info.new_labels["place"] == 1
@@ -175,8 +188,11 @@ def test_predict_keeps_the_order_and_answers_unknown_labels():
 
 def test_dates_given_as_timestamps_or_dates_are_the_same_labels():
     days = [dt.date(2026, 1, d) for d in (1, 2, 3)]
-    first = {"a": ["x", "y", "x", "y", "x", "y"], "day": [days[0]] * 2 + [days[1]] * 2 + [days[2]] * 2,
-             "value": [1.0, 2.0, 2.0, 4.0, 3.0, 6.0]}
+    first = {
+        "a": ["x", "y", "x", "y", "x", "y"],
+        "day": [days[0]] * 2 + [days[1]] * 2 + [days[2]] * 2,
+        "value": [1.0, 2.0, 2.0, 4.0, 3.0, 6.0],
+    }
     model = tt.OnlineCP(1, modes=["a", "day"]).fit(first)
     stamp = {"a": ["y"], "day": [dt.datetime(2026, 1, 2)]}
     assert model.predict(stamp) == model.predict({"a": ["y"], "day": [days[1]]})
@@ -192,8 +208,11 @@ def test_components_are_sorted_normalised_and_rebuild_the_model():
     for component, weight in enumerate(weights):
         vectors = []
         for mode, name in enumerate(MODES):
-            mine = {r["label"]: r["loading"] for r in table.to_pylist()
-                    if r["component"] == component and r["mode"] == name}
+            mine = {
+                r["label"]: r["loading"]
+                for r in table.to_pylist()
+                if r["component"] == component and r["mode"] == name
+            }
             vectors.append(np.array([mine[str(x)] for x in model.labels_[name]]))
             assert np.linalg.norm(vectors[mode]) == pytest.approx(1.0)
         rebuilt += weight * np.einsum("a,b,c->abc", *vectors)
@@ -316,8 +335,9 @@ def test_forgetting_follows_a_drifting_stream_better():
         model = tt.OnlineCP(2, tt.gocpt(forgetting=forgetting)).fit(run[0])
         for batch in run[1:]:
             model.update(batch)
-        scores[forgetting] = 1 - (np.linalg.norm(model.reconstruct()[:, :, -5:] - last)
-                                  / np.linalg.norm(last))
+        scores[forgetting] = 1 - (
+            np.linalg.norm(model.reconstruct()[:, :, -5:] - last) / np.linalg.norm(last)
+        )
     assert scores[0.8] > scores[1.0]
 
 
@@ -329,8 +349,13 @@ def test_alpha_may_be_a_number_a_rule_a_schedule_or_any_function():
         seen.append(now)
         return 0.125
 
-    for alpha, expected in [(0.5, 0.5), (tt.density(2), None), (tt.per_size(22), 22 / 11),
-                            (tt.per_size(200, cap=1), 1.0), (mine, 0.125)]:
+    for alpha, expected in [
+        (0.5, 0.5),
+        (tt.density(2), None),
+        (tt.per_size(22), 22 / 11),
+        (tt.per_size(200, cap=1), 1.0),
+        (mine, 0.125),
+    ]:
         model = tt.OnlineCP(2, tt.gocpte(alpha=alpha)).fit(first, max_sweeps=3)
         info = model.update(second)
         density = len(first) / (6 * 10 * 3)

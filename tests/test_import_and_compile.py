@@ -31,8 +31,13 @@ print(json.dumps(counts))
 
 
 def python(code: str, **env: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
-                          env={**os.environ, **env})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -41,7 +46,8 @@ def test_import_loads_neither_compiler_nor_tables():
     heavy = python(
         "import sys, tensortide as tt; tt.OnlineCP(2); tt.gocpte(); tt.density(1)\n"
         "print([m for m in ('numba', 'pyarrow', 'narwhals', 'pandas', 'rich', 'typer', 'scipy') "
-        "if m in sys.modules])")
+        "if m in sys.modules])"
+    )
     assert heavy.strip() == "[]"
 
 

@@ -35,6 +35,8 @@ def test_fitness_without_the_tensor_equals_fitness_with_it(here):
     y = np.einsum("ar,br,cr->abc", *factors)
     gap, hidden = x[..., :4] - y, ~seen[..., :4]
     assert quality.RunningFitness(x, None)(factors) == pytest.approx(
-        1 - np.linalg.norm(gap) / np.linalg.norm(x[..., :4]))
+        1 - np.linalg.norm(gap) / np.linalg.norm(x[..., :4])
+    )
     assert quality.RunningFitness(x, seen)(factors) == pytest.approx(
-        1 - np.linalg.norm(gap[hidden]) / np.linalg.norm(x[..., :4][hidden]))
+        1 - np.linalg.norm(gap[hidden]) / np.linalg.norm(x[..., :4][hidden])
+    )

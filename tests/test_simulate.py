@@ -11,19 +11,25 @@ import tensortide as tt
 from tensortide import simulate
 
 
-@given(shape=st.lists(st.integers(1, 6), min_size=2, max_size=4), data=st.data(),
-       start=st.sampled_from([0.1, 0.5, 1.0]), by=st.integers(1, 3),
-       observed=st.sampled_from([0.3, 1.0]))
+@given(
+    shape=st.lists(st.integers(1, 6), min_size=2, max_size=4),
+    data=st.data(),
+    start=st.sampled_from([0.1, 0.5, 1.0]),
+    by=st.integers(1, 3),
+    observed=st.sampled_from([0.3, 1.0]),
+)
 def test_growth_delivers_every_observed_cell_once(shape, data, start, by, observed):
     modes = data.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
     truth = simulate.low_rank(shape, 2, seed=1)
-    stream = simulate.growth(truth, modes=sorted(modes), start=start, by=by, observed=observed,
-                             seed=4)
+    stream = simulate.growth(
+        truth, modes=sorted(modes), start=start, by=by, observed=observed, seed=4
+    )
     cells, shape_before = [], tuple(0 for _ in shape)
     for batch in stream:
         assert all(a <= b for a, b in zip(shape_before, batch.shape, strict=True))
-        assert all(any(i >= s for i, s in zip(c, shape_before, strict=True))
-                   for c in batch.coords.tolist())  # growth brings new labels, nothing else
+        assert all(
+            any(i >= s for i, s in zip(c, shape_before, strict=True)) for c in batch.coords.tolist()
+        )  # growth brings new labels, nothing else
         np.testing.assert_array_equal(batch.values, truth.values(batch.coords))
         cells += [tuple(c) for c in batch.coords.tolist()]
         shape_before = batch.shape
@@ -51,8 +57,11 @@ def test_revisions_have_the_share_and_size_asked_for():
     stream = simulate.revise(simulate.growth(truth, start=0.5), share=0.02, size=0.05, seed=3)
     current: dict[tuple[int, ...], float] = {}
     for step, batch in enumerate(stream):
-        revised = [(c, v) for c, v in zip(map(tuple, batch.coords.tolist()), batch.values,
-                                          strict=True) if c in current]
+        revised = [
+            (c, v)
+            for c, v in zip(map(tuple, batch.coords.tolist()), batch.values, strict=True)
+            if c in current
+        ]
         if step:
             assert len(revised) == round(0.02 * len(current))
             changes = np.array([v / current[c] - 1 for c, v in revised])
@@ -98,12 +107,19 @@ def test_sparse_sampling_of_a_huge_tensor_needs_no_mask():
         truth.dense()
 
 
-@pytest.mark.parametrize("call", [
-    lambda t: simulate.growth(t, observed=0.0), lambda t: simulate.growth(t, start=2.0),
-    lambda t: simulate.growth(t, by=0), lambda t: simulate.reporting(t, date=1, delay=1),
-    lambda t: simulate.revise(simulate.growth(t), share=2.0),
-    lambda t: simulate.low_rank((3,), 1), lambda t: simulate.low_rank((3, 3), 0),
-    lambda t: simulate.low_rank((3, 3), 1, kind="poisson")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: simulate.growth(t, observed=0.0),
+        lambda t: simulate.growth(t, start=2.0),
+        lambda t: simulate.growth(t, by=0),
+        lambda t: simulate.reporting(t, date=1, delay=1),
+        lambda t: simulate.revise(simulate.growth(t), share=2.0),
+        lambda t: simulate.low_rank((3,), 1),
+        lambda t: simulate.low_rank((3, 3), 0),
+        lambda t: simulate.low_rank((3, 3), 1, kind="poisson"),
+    ],
+)
 def test_bad_requests_get_a_sentence(call):
     with pytest.raises(tt.InputError):
         call(simulate.low_rank((4, 4, 4), 1))

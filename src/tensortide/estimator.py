@@ -134,7 +134,6 @@ class OnlineCP:
         any `fit` the first update prepares.
         """
         began = time.perf_counter()
-        self._check()
         if self._model is None:
             if retract is not None:
                 raise NotFittedError("there is nothing to retract from before the first data.")
@@ -146,8 +145,9 @@ class OnlineCP:
             if model.modes.labels[0].kind == "position":
                 records = _no_records(model.modes.order)
         along = model.modes.index(mode)
-        arrival = model.modes.read(records, self.value, counting=self.duplicates == "count",
-                                   mask=mask, append_along=along)
+        arrival = model.modes.read(
+            records, self.value, counting=self.duplicates == "count", mask=mask, append_along=along
+        )
         from tensortide.parallel.threads import runner
 
         info = model.advance(arrival, cells, runner(self.threads))
@@ -331,15 +331,23 @@ class OnlineCP:
         if self.combine == "add" and not recipe.keeps_history:
             raise InputError(
                 f"combine='add' needs the known values, which method {recipe.name!r} does not "
-                "keep; use method='gocpt', or add up before the update.")
+                "keep; use method='gocpt', or add up before the update."
+            )
         if recipe.keeps_history and recipe.forgetting < 1.0 and self.absent == "zero":
             raise InputError(
                 "forgetting with absent='zero' would have to fade the zeros too, which are not "
-                "listed; use method='gocpte', or absent='missing'.")
+                "listed; use method='gocpte', or absent='missing'."
+            )
         return recipe
 
-    def _prepare(self, recipe: Recipe, records: Any, mask: Any, effort: tuple[int, int, float],
-                 progress: bool | None) -> tuple[Model, Info]:
+    def _prepare(
+        self,
+        recipe: Recipe,
+        records: Any,
+        mask: Any,
+        effort: tuple[int, int, float],
+        progress: bool | None,
+    ) -> tuple[Model, Info]:
         from tensortide.core.prepare import Effort
         from tensortide.model import Model, Rules
         from tensortide.parallel.threads import runner
@@ -353,14 +361,23 @@ class OnlineCP:
         starts, max_sweeps, tol = effort
         with watched_sweeps(starts, max_sweeps, show=progress) as tell:
             return Model.prepared(
-                recipe, rules, modes, arrival, self.rank, self._rng(),
-                Effort(max_sweeps, tol, starts), runner(self.threads), tell)
+                recipe,
+                rules,
+                modes,
+                arrival,
+                self.rank,
+                self._rng(),
+                Effort(max_sweeps, tol, starts),
+                runner(self.threads),
+                tell,
+            )
 
     def _retracted(self, model: Model, retract: Any) -> Any:
         if model.store is None:
             raise InputError(
                 f"method {model.recipe.name!r} keeps no history, so it cannot forget single "
-                "cells; use method='gocpt'.")
+                "cells; use method='gocpt'."
+            )
         return model.modes.cells(retract)
 
     def _rng(self) -> np.random.Generator:

@@ -63,7 +63,8 @@ def recipe_for(method: Any) -> Recipe:
         return METHODS[method]()
     raise InputError(
         f"method must be one of {', '.join(repr(m) for m in METHODS)} or what such a function "
-        f"returns, not {method!r}.")
+        f"returns, not {method!r}."
+    )
 
 
 def describe(recipe: Recipe) -> dict[str, Any]:
@@ -73,10 +74,14 @@ def describe(recipe: Recipe) -> dict[str, Any]:
     if type(alpha).__name__ not in kinds:
         raise InputError(
             "a model whose alpha is a function of your own cannot be saved; use a number, "
-            "density(...) or per_size(...).")
+            "density(...) or per_size(...)."
+        )
     return {
-        "name": recipe.name, "beta": recipe.beta, "sweeps": recipe.sweeps,
-        "strategy": recipe.strategy, "forgetting": recipe.forgetting,
+        "name": recipe.name,
+        "beta": recipe.beta,
+        "sweeps": recipe.sweeps,
+        "strategy": recipe.strategy,
+        "forgetting": recipe.forgetting,
         "alpha": {"kind": type(alpha).__name__, **asdict(alpha)},  # type: ignore[call-overload]
     }
 

@@ -19,6 +19,7 @@ from tensortide.core.factors import Factors
 from tensortide.core.prepare import Effort, prepare
 from tensortide.core.rank import lower_rank, raise_rank
 from tensortide.core.recipe import Recipe
+from tensortide.core.sorting import count_outside
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.core.updates import Run, serially
 from tensortide.data.cells import Cells, compact, distinct_cells
@@ -42,8 +43,17 @@ class Rules:
 class Model:
     """A CP model and everything that it needs to take the next step."""
 
-    def __init__(self, recipe: Recipe, rules: Rules, modes: Modes, factors: Factors,
-                 store: Store | None, seen: DistinctCells, n_steps: int, grown_last: int) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        rules: Rules,
+        modes: Modes,
+        factors: Factors,
+        store: Store | None,
+        seen: DistinctCells,
+        n_steps: int,
+        grown_last: int,
+    ) -> None:
         self.recipe = recipe
         self.rules = rules
         self.modes = modes
@@ -68,11 +78,26 @@ class Model:
     ) -> tuple[Model, Info]:
         """Make a model from first data."""
         shape = arrival.new_shape
-        cells = distinct_cells(arrival.coords.astype(np.int32), arrival.values, arrival.weights,
-                               shape, rules.duplicates)
+        cells = distinct_cells(
+            arrival.coords.astype(np.int32),
+            arrival.values,
+            arrival.weights,
+            shape,
+            rules.duplicates,
+        )
         check_rank_for(rank, len(cells.values))
-        change = Change((0,) * len(shape), shape, cells.entries(), (None,) * len(shape),
-                        cells.coords, cells.values, 0, 0, max(shape), rules.absent_zero)
+        change = Change(
+            (0,) * len(shape),
+            shape,
+            cells.entries(),
+            (None,) * len(shape),
+            cells.coords,
+            cells.values,
+            0,
+            0,
+            max(shape),
+            rules.absent_zero,
+        )
         try:
             best = prepare(recipe, change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
@@ -84,11 +109,20 @@ class Model:
         factors = Factors(best.rows)
         model = cls(recipe, rules, modes, factors, store, seen, 1, int(np.argmax(shape)))
         info = Info(
-            step=1, entries=len(cells.values), duplicates=cells.n_duplicates,
-            grown=len(cells.values), filled=0, revised=0, unchanged=0,
-            new_labels=dict(zip(modes.names, shape, strict=True)), objective=best.objective,
-            strategy=best.strategy, sweeps=best.sweeps, converged=best.converged,
-            rows_written=sum(shape))
+            step=1,
+            entries=len(cells.values),
+            duplicates=cells.n_duplicates,
+            grown=len(cells.values),
+            filled=0,
+            revised=0,
+            unchanged=0,
+            new_labels=dict(zip(modes.names, shape, strict=True)),
+            objective=best.objective,
+            strategy=best.strategy,
+            sweeps=best.sweeps,
+            converged=best.converged,
+            rows_written=sum(shape),
+        )
         return model, info
 
     @property
@@ -105,12 +139,12 @@ class Model:
         """Return views of all factors, for readers."""
         return self.factors.rows()
 
-    def advance(self, arrival: Arrival, retract: Positions | None = None,
-                run: Run = serially) -> Info:
+    def advance(
+        self, arrival: Arrival, retract: Positions | None = None, run: Run = serially
+    ) -> Info:
         """Take one step: all of it, or nothing and an error."""
         if not len(arrival.values) and retract is None and not any(map(len, arrival.fresh)):
-            return Info(step=self.n_steps, entries=0,
-                        new_labels=dict.fromkeys(self.modes.names, 0))
+            return Info(step=self.n_steps, entries=0, new_labels=dict.fromkeys(self.modes.names, 0))
         before = (self.factors.rows_read, self.factors.rows_written)
         change, cells, absorbed, n_grown = self._change(arrival, retract)
         try:
@@ -122,8 +156,15 @@ class Model:
             seen = seen.after(arrival.coords, n_grown, len(cells.values))
         store = None if absorbed is None else absorbed.store
         self._adopt(arrival, outcome, store, seen)
-        return self._info(arrival, outcome, cells, absorbed, n_grown, before,
-                          0 if retract is None else len(retract))
+        return self._info(
+            arrival,
+            outcome,
+            cells,
+            absorbed,
+            n_grown,
+            before,
+            0 if retract is None else len(retract),
+        )
 
     def _change(
         self, arrival: Arrival, retract: Positions | None
@@ -133,8 +174,9 @@ class Model:
         absorbed: Absorbed | None = None
         positions: tuple[Positions | None, ...] = (None,) * len(new)
         if self.store is not None:
-            cells = distinct_cells(arrival.coords.astype(np.int32), arrival.values,
-                                   arrival.weights, new, rule)
+            cells = distinct_cells(
+                arrival.coords.astype(np.int32), arrival.values, arrival.weights, new, rule
+            )
             store = self.store if retract is None else self.store.without(retract.astype(np.int32))
             absorbed = store.absorb(cells, add=self.rules.add, decay=self.recipe.forgetting)
             entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
@@ -143,27 +185,34 @@ class Model:
             positions = touched
             sizes = tuple(len(rows) for rows in touched)
             cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
-            limits = [int(np.searchsorted(rows, size))
-                      for rows, size in zip(touched, old, strict=True)]
+            limits = [rows.searchsorted(size) for rows, size in zip(touched, old, strict=True)]
             entries = cells.entries()
-            n_grown = int((cells.coords >= np.array(limits)).any(axis=1).sum())
-        change = Change(old, new, entries, positions, cells.coords, cells.values, self.n_entries,
-                        self.n_steps, new[self._growing(arrival)], self.rules.absent_zero)
+            n_grown = count_outside(cells.coords, np.array(limits))
+        growing = arrival.grown_mode()
+        change = Change(
+            old,
+            new,
+            entries,
+            positions,
+            cells.coords,
+            cells.values,
+            self.n_entries,
+            self.n_steps,
+            new[self.grown_last if growing is None else growing],
+            self.rules.absent_zero,
+        )
         return change, cells, absorbed, n_grown
 
-    def _growing(self, arrival: Arrival) -> int:
-        grown = [m for m, fresh in enumerate(arrival.fresh) if len(fresh)]
-        sizes = arrival.new_shape
-        return max(grown, key=lambda m: sizes[m]) if grown else self.grown_last
-
-    def _adopt(self, arrival: Arrival, outcome: Outcome, store: Store | None,
-               seen: DistinctCells) -> None:
+    def _adopt(
+        self, arrival: Arrival, outcome: Outcome, store: Store | None, seen: DistinctCells
+    ) -> None:
         before = (self.store, self.seen, self.n_steps, self.grown_last)
         try:
             self.modes.append(arrival.fresh)
             commit(self.factors, outcome)
             self.store, self.seen = store, seen
-            self.grown_last = self._growing(arrival)
+            growing = arrival.grown_mode()
+            self.grown_last = self.grown_last if growing is None else growing
             self.n_steps += 1
         except BaseException:
             undo(self.factors, outcome)
@@ -171,24 +220,43 @@ class Model:
             self.store, self.seen, self.n_steps, self.grown_last = before
             raise
 
-    def _info(self, arrival: Arrival, outcome: Outcome, cells: Cells, absorbed: Absorbed | None,
-              n_grown: int, before: tuple[int, int], retracted: int) -> Info:
+    def _info(
+        self,
+        arrival: Arrival,
+        outcome: Outcome,
+        cells: Cells,
+        absorbed: Absorbed | None,
+        n_grown: int,
+        before: tuple[int, int],
+        retracted: int,
+    ) -> Info:
         gap = cells.values - outcome.predicted
         size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
         filled = revised = unchanged = None
         if absorbed is not None:
             filled, revised, unchanged = (
-                int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged))
+                int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged)
+            )
         return Info(
-            step=self.n_steps, entries=len(cells.values), duplicates=cells.n_duplicates,
-            grown=n_grown, in_old_box=len(cells.values) - n_grown, retracted=retracted,
+            step=self.n_steps,
+            entries=len(cells.values),
+            duplicates=cells.n_duplicates,
+            grown=n_grown,
+            in_old_box=len(cells.values) - n_grown,
+            retracted=retracted,
             new_labels={n: len(f) for n, f in zip(self.modes.names, arrival.fresh, strict=True)},
             prequential_error=error / size if size > 0.0 else None,
-            objective=outcome.objective, alpha=outcome.alpha, strategy=outcome.strategy,
+            objective=outcome.objective,
+            alpha=outcome.alpha,
+            strategy=outcome.strategy,
             sweeps=self.recipe.sweeps,
             rows_read=self.factors.rows_read - before[0],
             rows_written=self.factors.rows_written - before[1],
-            largest_move=outcome.largest_move, filled=filled, revised=revised, unchanged=unchanged)
+            largest_move=outcome.largest_move,
+            filled=filled,
+            revised=revised,
+            unchanged=unchanged,
+        )
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""
@@ -198,15 +266,17 @@ class Model:
             rows = raise_rank(rows, rank, rng)
         elif rank < self.rank:
             rows, lost = lower_rank(rows, rank)
-        return self._with(Factors([r.copy() for r in rows]), self.modes.copy(), self.store,
-                          self.seen), lost
+        return self._with(
+            Factors([r.copy() for r in rows]), self.modes.copy(), self.store, self.seen
+        ), lost
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
         """Return the model without some rows of a mode; positions close up."""
         if not keep.any():
             raise InputError(f"mode {self.modes.names[mode]!r} cannot lose all its labels.")
-        factors = Factors([rows[keep] if m == mode else rows.copy()
-                           for m, rows in enumerate(self.rows())])
+        factors = Factors(
+            [rows[keep] if m == mode else rows.copy() for m, rows in enumerate(self.rows())]
+        )
         modes = self.modes.copy()
         modes.labels[mode] = modes.labels[mode].kept(keep)
         store = None if self.store is None else self.store.retire(mode, keep)
@@ -216,21 +286,23 @@ class Model:
         """Return an independent model; the store is shared, as it is never changed in place."""
         return self._with(self.factors.copy(), self.modes.copy(), self.store, self.seen)
 
-    def _with(self, factors: Factors, modes: Modes, store: Store | None,
-              seen: DistinctCells) -> Model:
-        return Model(self.recipe, self.rules, modes, factors, store, seen, self.n_steps,
-                     self.grown_last)
+    def _with(
+        self, factors: Factors, modes: Modes, store: Store | None, seen: DistinctCells
+    ) -> Model:
+        return Model(
+            self.recipe, self.rules, modes, factors, store, seen, self.n_steps, self.grown_last
+        )
 
 
-def _named(error: SolveError, modes: Modes, arrival: Arrival,
-           positions: tuple[Positions | None, ...]) -> SolveError:
+def _named(
+    error: SolveError, modes: Modes, arrival: Arrival, positions: tuple[Positions | None, ...]
+) -> SolveError:
     """Say which label a row stands for."""
     mode, labels = error.mode, modes.labels[error.mode]
     rows = positions[mode]
     position = error.position if rows is None else int(rows[error.position])
     known = len(labels)
-    label: Any = (labels.label(position) if position < known
-                  else list(arrival.fresh[mode])[position - known])
+    label: Any = (
+        labels.label(position) if position < known else list(arrival.fresh[mode])[position - known]
+    )
     return error.named(modes.names[mode], label)
-
-

@@ -122,8 +122,12 @@ class Stream:
                 new = np.concatenate([new, revised])
             yield Batch(self.coords[new], values[new], shape=shape)
 
-    def tables(self, modes: Sequence[str], value: str = "value",
-               names: Mapping[str, Sequence[Any]] | None = None) -> Iterator[dict[str, Any]]:
+    def tables(
+        self,
+        modes: Sequence[str],
+        value: str = "value",
+        names: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Iterator[dict[str, Any]]:
         """Yield the batches as dicts of columns; `names` gives labels for positions."""
         labels = {mode: np.asarray(given) for mode, given in (names or {}).items()}
         for batch in self:
@@ -162,7 +166,8 @@ def growth(
     n_steps = max(-(-(truth.shape[m] - first[m]) // by) for m in growing)
     sizes = tuple(
         tuple(min(s, first[m] + by * t) if m in first else s for m, s in enumerate(truth.shape))
-        for t in range(n_steps + 1))
+        for t in range(n_steps + 1)
+    )
     return Stream(truth, coords, np.maximum(arrival, 0), sizes)
 
 
@@ -190,7 +195,8 @@ def reporting(
     n_steps = truth.shape[dates] - first + truth.shape[delays] - 1
     sizes = tuple(
         tuple(min(s, first + t) if m == dates else s for m, s in enumerate(truth.shape))
-        for t in range(n_steps + 1))
+        for t in range(n_steps + 1)
+    )
     return Stream(truth, coords, arrival, sizes)
 
 
@@ -226,8 +232,11 @@ def _observed_cells(shape: Shape, observed: float, seed: int) -> Positions:
     for size in shape:
         cells *= size
     if cells <= _LARGEST_DENSE:
-        flat = np.flatnonzero(random_mask((cells,), observed, seed=seed)) if observed < 1.0 else (
-            np.arange(cells))
+        flat = (
+            np.flatnonzero(random_mask((cells,), observed, seed=seed))
+            if observed < 1.0
+            else (np.arange(cells))
+        )
     else:  # binomial count, then distinct cells: the same law without a mask
         count = int(rng.binomial(cells, observed)) if cells < 2**62 else round(observed * cells)
         flat = np.unique(rng.integers(0, cells, size=count))

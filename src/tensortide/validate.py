@@ -29,7 +29,8 @@ def check_rank_for(rank: int, n_entries: int) -> None:
     if rank > n_entries:
         raise InputError(
             f"rank {rank} is larger than sensible for {n_entries} "
-            f"{'entry' if n_entries == 1 else 'entries'}; prepare with more data or a smaller rank.")
+            f"{'entry' if n_entries == 1 else 'entries'}; prepare with more data or a smaller rank."
+        )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -97,12 +98,14 @@ def _name_bad_number(numbers: Floats, size: Floats, name: str) -> None:
     number = numbers[row]
     if np.isnan(number):
         raise InputError(
-            f"{name!r} is missing (NaN) in record {row}; leave cells without a value out.")
+            f"{name!r} is missing (NaN) in record {row}; leave cells without a value out."
+        )
     if np.isinf(number):
         raise InputError(f"{name!r} is infinite in record {row}.")
     raise InputError(
         f"{name!r} is {number:g} in record {row}; numbers beyond {LARGEST_VALUE:g} cannot be "
-        "squared, scale them down.")
+        "squared, scale them down."
+    )
 
 
 def check_weights(weights: Any, n_entries: int) -> Floats:
@@ -131,7 +134,8 @@ def check_positions(coords: Any, what: str = "coords") -> Positions:
         row, mode = (int(i[0]) for i in np.nonzero((positions < 0) | (positions > LARGEST_MODE)))
         raise InputError(
             f"{what}: position {positions[row, mode]} in record {row}, mode {mode} is not "
-            f"between 0 and {LARGEST_MODE}.")
+            f"between 0 and {LARGEST_MODE}."
+        )
     return positions
 
 
@@ -144,7 +148,8 @@ def _whole_numbers(array: AnyArray, what: str) -> AnyArray:
     if wrong.any():
         row, mode = (int(i[0]) for i in np.nonzero(wrong))
         raise InputError(
-            f"{what}: {array[row, mode]} in record {row}, mode {mode} is not a whole number.")
+            f"{what}: {array[row, mode]} in record {row}, mode {mode} is not a whole number."
+        )
     return array
 
 
@@ -161,7 +166,8 @@ def check_shape(shape: Any, positions: Positions) -> Shape:
     for mode, (size, least) in enumerate(zip(declared, needed, strict=True)):
         if size < least:
             raise InputError(
-                f"shape {declared} is too small in mode {mode}: there is a position {least - 1}.")
+                f"shape {declared} is too small in mode {mode}: there is a position {least - 1}."
+            )
     return declared
 
 

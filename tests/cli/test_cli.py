@@ -13,15 +13,29 @@ COMMAND = Path(sys.executable).with_name("tensortide")
 
 
 def run(*words: str, width: int = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(COMMAND), *words], capture_output=True, text=True, check=False,
-                          env={**os.environ, "COLUMNS": str(width)})
+    return subprocess.run(
+        [str(COMMAND), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": str(width)},
+    )
 
 
 def test_demo_shows_a_table_people_can_read():
     done = run("demo", "--seed", "3")
     assert done.returncode == 0, done.stderr
-    for word in ("step", "new labels", "grown", "filled", "revised", "fitness", "keeps no value",
-                 "component", "tt.OnlineCP"):
+    for word in (
+        "step",
+        "new labels",
+        "grown",
+        "filled",
+        "revised",
+        "fitness",
+        "keeps no value",
+        "component",
+        "tt.OnlineCP",
+    ):
         assert word in done.stdout
     assert "\x1b[" not in done.stdout  # no colour codes in a pipe
     rows = [line.split("│") for line in done.stdout.splitlines() if line.startswith("│")]

@@ -23,8 +23,9 @@ def test_order_of_records_in_a_batch_is_irrelevant(economy, case, seed):
     np.random.default_rng(seed).shuffle(cells)
     other = Growing(case.previous, case.new_shape, dict(cells))
     method = recipe(economy=economy, alpha=0.1)
-    for a, b in zip(*(run_step(c, method, change_of(c, economy=economy)) for c in (case, other)),
-                    strict=True):
+    for a, b in zip(
+        *(run_step(c, method, change_of(c, economy=economy)) for c in (case, other)), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 
@@ -32,12 +33,15 @@ def test_order_of_records_in_a_batch_is_irrelevant(economy, case, seed):
 @given(case=growing_tensors(max_order=4), seed=st.integers(0, 99))
 def test_permuting_old_labels_permutes_rows(economy, case, seed):
     rng = np.random.default_rng(seed)
-    places = [np.concatenate([rng.permutation(o), np.arange(o, n)])
-              for o, n in zip(case.old_shape, case.new_shape, strict=True)]
+    places = [
+        np.concatenate([rng.permutation(o), np.arange(o, n)])
+        for o, n in zip(case.old_shape, case.new_shape, strict=True)
+    ]
     moved = Growing(
         [f[np.argsort(p[: len(f)])] for f, p in zip(case.previous, places, strict=True)],
         case.new_shape,
-        {tuple(int(p[i]) for p, i in zip(places, c, strict=True)): v for c, v in case.data.items()})
+        {tuple(int(p[i]) for p, i in zip(places, c, strict=True)): v for c, v in case.data.items()},
+    )
     method = recipe(economy=economy, alpha=0.1, beta=0.01)
     plain = run_step(case, method, change_of(case, economy=economy))
     permuted = run_step(moved, method, change_of(moved, economy=economy))
@@ -62,8 +66,9 @@ def test_data_that_the_model_explains_are_a_fixed_point(case):
     y = oracles.reconstruct(case.previous)
     data = {c: (float(y[c]), 1.0) for c in oracles.cells_of(case.old_shape)}
     same = Growing(case.previous, case.old_shape, data)
-    after = run_step(same, recipe(economy=True, alpha=1.0, beta=0.0 or 1e-14),
-                     change_of(same, economy=True))
+    after = run_step(
+        same, recipe(economy=True, alpha=1.0, beta=1e-14), change_of(same, economy=True)
+    )
     np.testing.assert_allclose(oracles.reconstruct(after), y, rtol=1e-6, atol=1e-6)
 
 
@@ -89,8 +94,9 @@ def test_running_grams_do_not_drift():
         scale = 10.0 ** rng.integers(-3, 4)
         work = factors.load(everything, factors.shape, (0, 0))
         rest = factors.grams.minus_upper(work)
-        work.stack[:] = scale * rng.standard_normal(work.stack.shape) if i < 19_999 else (
-            np.vstack(rows))
+        work.stack[:] = (
+            scale * rng.standard_normal(work.stack.shape) if i < 19_999 else (np.vstack(rows))
+        )
         factors.put(everything, work.rows(), factors.shape, rest.plus(work))
     for matrix, r in zip(factors.grams.matrices(), rows, strict=True):
         np.testing.assert_allclose(matrix, r.T @ r, rtol=1e-13)
@@ -103,8 +109,9 @@ def test_raising_the_rank_keeps_every_value(case, extra):
     rank = case.previous[0].shape[1] + extra
     larger = raise_rank(case.previous, rank, np.random.default_rng(0))
     assert larger[0].shape[1] == rank
-    np.testing.assert_allclose(oracles.reconstruct(larger), oracles.reconstruct(case.previous),
-                               rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        oracles.reconstruct(larger), oracles.reconstruct(case.previous), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_lowering_the_rank_of_a_padded_model_loses_nothing():
@@ -122,8 +129,10 @@ def test_lowering_the_rank_says_what_was_lost():
     lowered, lost = lower_rank(rows, 2)
     full, less = oracles.reconstruct(rows), oracles.reconstruct(lowered)
     assert lost == pytest.approx(np.linalg.norm(full - less) / np.linalg.norm(full), rel=1e-6)
-    truncated = [r[:, np.argsort(-np.prod([np.linalg.norm(f, axis=0) for f in rows], axis=0))[:2]]
-                 for r in rows]
+    truncated = [
+        r[:, np.argsort(-np.prod([np.linalg.norm(f, axis=0) for f in rows], axis=0))[:2]]
+        for r in rows
+    ]
     assert lost < np.linalg.norm(full - oracles.reconstruct(truncated)) / np.linalg.norm(full)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,16 +17,19 @@ from tests import oracles
 from tests.engines import change_of, entries_of, recipe, run_step
 from tests.strategies import growing_tensors
 
-STRATEGIES = {"rows": observed_rows, "imputed": imputed, "zeros": ZeroFilled(outside_old=False),
-              "new zeros": ZeroFilled(outside_old=True)}
+STRATEGIES = {
+    "rows": observed_rows,
+    "imputed": imputed,
+    "zeros": ZeroFilled(outside_old=False),
+    "new zeros": ZeroFilled(outside_old=True),
+}
 
 
 def objective_of(case, strategy, alpha=0.3, beta=0.1, seed=0):
     """The objective of a full step at random rows, with the old model as history."""
     rng = np.random.default_rng(seed)
     old, new = case.old_shape, case.new_shape
-    work = Workspace(old, [n - o for o, n in zip(old, new, strict=True)],
-                     case.previous[0].shape[1])
+    work = Workspace(old, [n - o for o, n in zip(old, new, strict=True)], case.previous[0].shape[1])
     work.stack[:] = rng.standard_normal(work.stack.shape)
     entries = entries_of(case.coords, case.values, new, case.weights)
     listed, boxes = STRATEGIES[strategy](work, entries)
@@ -90,14 +95,21 @@ def test_imputation_lies_above_the_goal_and_touches_it(case):
 
 @pytest.mark.parametrize("economy", [False, True])
 @pytest.mark.parametrize("strategy", ["rows", "imputed"])
-@given(case=growing_tensors(weighted=True), alpha=st.sampled_from([0.0, 0.1, 1.0]),
-       sweeps=st.integers(1, 3))
+@given(
+    case=growing_tensors(weighted=True),
+    alpha=st.sampled_from([0.0, 0.1, 1.0]),
+    sweeps=st.integers(1, 3),
+)
 def test_objective_never_rises_within_a_step(economy, strategy, case, alpha, sweeps):
     method = recipe(economy=economy, alpha=alpha, beta=1e-3, sweeps=sweeps, strategy=strategy)
     seen = []
-    run_step(case, method, change_of(case, economy=economy, weighted=True),
-             watch=lambda name, value: seen.append((name, value)))
-    for (_, before), (name, after) in zip(seen[:-1], seen[1:], strict=True):
+    run_step(
+        case,
+        method,
+        change_of(case, economy=economy, weighted=True),
+        watch=lambda name, value: seen.append((name, value)),
+    )
+    for (_, before), (name, after) in pairwise(seen):
         assert after <= before * (1 + 1e-10) + 1e-12, name
 
 
@@ -105,10 +117,13 @@ def test_objective_never_rises_within_a_step(economy, strategy, case, alpha, swe
 @given(case=growing_tensors(max_order=4, weighted=True))
 def test_objective_never_rises_with_absent_zeros(economy, case):
     seen = []
-    run_step(case, recipe(economy=economy, alpha=0.5, beta=1e-3, sweeps=2),
-             change_of(case, economy=economy, weighted=True, absent_zero=True),
-             watch=lambda name, value: seen.append(value))
-    assert all(b <= a * (1 + 1e-10) + 1e-12 for a, b in zip(seen[:-1], seen[1:], strict=True))
+    run_step(
+        case,
+        recipe(economy=economy, alpha=0.5, beta=1e-3, sweeps=2),
+        change_of(case, economy=economy, weighted=True, absent_zero=True),
+        watch=lambda name, value: seen.append(value),
+    )
+    assert all(b <= a * (1 + 1e-10) + 1e-12 for a, b in pairwise(seen))
 
 
 @given(case=growing_tensors(), cut=st.floats(0, 1))
@@ -132,8 +147,9 @@ def test_long_rows_equal_the_plain_sum():
     """Rows of more entries than a vector block, at every rank up to 12, weighted and not."""
     rng = np.random.default_rng(0)
     for rank in range(1, 13):
-        coords = np.array([(i, j, k) for i in range(2) for j in range(9) for k in range(9)
-                           if rng.random() < 0.9])
+        coords = np.array(
+            [(i, j, k) for i in range(2) for j in range(9) for k in range(9) if rng.random() < 0.9]
+        )
         values, weights = rng.standard_normal(len(coords)), rng.random(len(coords))
         for w in (None, weights):
             work = Workspace([0, 0, 0], [2, 9, 9], rank)
@@ -141,8 +157,9 @@ def test_long_rows_equal_the_plain_sum():
             entries = entries_of(coords, values, (2, 9, 9), w)
             got = Objective(work, Listed.squares(entries), [], 0.0).equations(work.blocks()[0])
             gram, rhs = np.zeros((2, rank, rank)), np.zeros((2, rank))
-            for c, x, h in zip(coords, values, np.ones(len(values)) if w is None else w,
-                               strict=True):
+            for c, x, h in zip(
+                coords, values, np.ones(len(values)) if w is None else w, strict=True
+            ):
                 z = oracles.z_row(work.rows(), c, 0)
                 gram[c[0]] += h * np.outer(z, z)
                 rhs[c[0]] += h * x * z

@@ -49,22 +49,36 @@ def test_weights_multiply_the_squares(economy, case, alpha, beta):
 def test_dense_strategy_equals_eq_dense_solution(economy, case, alpha, beta, sweeps):
     method = recipe(economy=economy, alpha=alpha, beta=beta, sweeps=sweeps, strategy="imputed")
     fast = run_step(case, method, change_of(case, economy=economy))
-    slow = oracles.step_imputed(case.previous, case.data, case.new_shape, alpha, beta,
-                                sweeps=sweeps)
+    slow = oracles.step_imputed(
+        case.previous, case.data, case.new_shape, alpha, beta, sweeps=sweeps
+    )
     same(fast, slow)
 
 
 @pytest.mark.parametrize("economy", [False, True])
-@given(case=growing_tensors(max_order=4, weighted=True), alpha=ALPHAS, beta=BETAS,
-       sweeps=st.integers(1, 2))
+@given(
+    case=growing_tensors(max_order=4, weighted=True),
+    alpha=ALPHAS,
+    beta=BETAS,
+    sweeps=st.integers(1, 2),
+)
 def test_absent_zero_equals_listing_the_zeros(economy, case, alpha, beta, sweeps):
     """Every zero cell written out as an entry gives the same step."""
     method = recipe(economy=economy, alpha=alpha, beta=beta, sweeps=sweeps)
     change = change_of(case, economy=economy, absent_zero=True, weighted=True)
     fast = run_step(case, method, change)
     zeros = oracles.zero_cells(case.data, case.old_shape, case.new_shape, economy=economy)
-    slow = oracles.step_rows(case.previous, case.data, case.new_shape, alpha, beta, sweeps=sweeps,
-                             zeros=zeros, absent_zero=True, full=not economy)
+    slow = oracles.step_rows(
+        case.previous,
+        case.data,
+        case.new_shape,
+        alpha,
+        beta,
+        sweeps=sweeps,
+        zeros=zeros,
+        absent_zero=True,
+        full=not economy,
+    )
     same(fast, slow)
 
 
@@ -73,7 +87,8 @@ def test_strategies_agree_when_everything_is_observed(case, alpha, beta):
     change = change_of(case, economy=False)
     rows, imputed = (
         run_step(case, recipe(economy=False, alpha=alpha, beta=beta, strategy=s), change)
-        for s in ("rows", "imputed"))
+        for s in ("rows", "imputed")
+    )
     same(rows, imputed)
 
 
@@ -81,8 +96,11 @@ def test_paper_ridge_on_a_well_observed_tensor():
     """The paper's beta = 1e-5, growth in two modes at once, enough entries for every row."""
     rng = np.random.default_rng(3)
     shape = (6, 7, 5)
-    data = {c: (float(rng.standard_normal()), 1.0) for c in oracles.cells_of(shape)
-            if rng.random() < 0.8}
+    data = {
+        c: (float(rng.standard_normal()), 1.0)
+        for c in oracles.cells_of(shape)
+        if rng.random() < 0.8
+    }
     case = Growing([rng.standard_normal((n, 3)) for n in (5, 7, 4)], shape, data)
     for economy in (False, True):
         method = recipe(economy=economy, alpha=0.2, beta=1e-5, strategy="rows")

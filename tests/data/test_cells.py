@@ -11,8 +11,13 @@ from tensortide.data.cells import compact, distinct_cells
 from tensortide.data.sketch import STANDARD_ERROR, DistinctCells
 from tensortide.errors import InputError
 
-records = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-5, 5),
-                             st.sampled_from([0.0, 0.5, 2.0])), min_size=1, max_size=30)
+records = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.integers(0, 3), st.integers(-5, 5), st.sampled_from([0.0, 0.5, 2.0])
+    ),
+    min_size=1,
+    max_size=30,
+)
 
 
 @pytest.mark.parametrize("rule", ["last", "sum", "mean", "count"])
@@ -35,7 +40,8 @@ def test_duplicates_are_combined_as_the_rule_says(rule, weighted, rows):
         assert got == pytest.approx(expected)
     if weighted and rule != "last":
         assert cells.weights == pytest.approx(
-            [np.mean([w for _, w in groups[c]]) for c in sorted(groups)])
+            [np.mean([w for _, w in groups[c]]) for c in sorted(groups)]
+        )
 
 
 def test_rule_error_names_both_records():
@@ -44,8 +50,10 @@ def test_rule_error_names_both_records():
         distinct_cells(coords, np.ones(3), np.empty(0), (2, 2), "error")
 
 
-@given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20),
-       grow=st.integers(0, 3))
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20),
+    grow=st.integers(0, 3),
+)
 def test_compact_numbers_touched_and_new_rows(rows, grow):
     coords = np.array(rows, np.int64).reshape(-1, 2)
     old, new = (10 - grow, 10), (10, 10)

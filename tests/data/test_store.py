@@ -18,8 +18,13 @@ class StoreMachine(RuleBasedStateMachine):
     def begin(self, order):
         self.store, self.known, self.shape = Store.empty(order), {}, (0,) * order
 
-    @rule(seed=st.integers(0, 2**32 - 1), size=st.integers(0, 12), grow=st.integers(0, 2),
-          add=st.booleans(), decay=st.sampled_from([1.0, 0.5]))
+    @rule(
+        seed=st.integers(0, 2**32 - 1),
+        size=st.integers(0, 12),
+        grow=st.integers(0, 2),
+        add=st.booleans(),
+        decay=st.sampled_from([1.0, 0.5]),
+    )
     def absorb(self, seed, size, grow, add, decay):
         rng = np.random.default_rng(seed)
         shape = tuple(max(1, s + int(rng.integers(0, grow + 1))) for s in self.shape)
@@ -37,8 +42,9 @@ class StoreMachine(RuleBasedStateMachine):
             assert done.unchanged[k] == (known and not changed)
             assert done.filled[k] == (not grown and not known)
         before = {c: (x, w * decay) for c, (x, w) in self.known.items()}
-        news = {c: ((before[c][0] + x) if add and c in before else x, 1.0)
-                for c, x in batch.items()}
+        news = {
+            c: ((before[c][0] + x) if add and c in before else x, 1.0) for c, x in batch.items()
+        }
         self.store, self.known, self.shape = done.store, {**before, **news}, shape
 
     @rule(seed=st.integers(0, 2**32 - 1))

@@ -18,21 +18,34 @@ from tensortide.data.modes import Modes
 from tensortide.errors import InputError
 
 DATES = [dt.date(2026, 1, 2), dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
-COLUMNS = {"place": ["Kiel", "Ulm", "Kiel"], "date": DATES, "age": [3, 1, 3],
-           "urgent": [True, False, True], "count": [1.0, 2.5, 4.0]}
+COLUMNS = {
+    "place": ["Kiel", "Ulm", "Kiel"],
+    "date": DATES,
+    "age": [3, 1, 3],
+    "urgent": [True, False, True],
+    "count": [1.0, 2.5, 4.0],
+}
 NAMES = ("place", "date", "age", "urgent")
 
 
 def tables():
     arrow = pa.table(COLUMNS)
     frame = pd.DataFrame(COLUMNS)
-    stamps = frame.assign(date=pd.to_datetime(frame["date"]), place=frame["place"].astype("category"))
+    stamps = frame.assign(
+        date=pd.to_datetime(frame["date"]), place=frame["place"].astype("category")
+    )
     return {
-        "dict of lists": COLUMNS, "pyarrow": arrow, "pandas": frame,
-        "pandas with datetime64 and categories": stamps, "polars": pl.DataFrame(COLUMNS),
-        "polars lazy": pl.LazyFrame(COLUMNS), "duckdb": duckdb.from_arrow(arrow),
-        "dict of arrays": {n: np.array(c, dtype="datetime64[D]" if n == "date" else None)
-                           for n, c in COLUMNS.items()},
+        "dict of lists": COLUMNS,
+        "pyarrow": arrow,
+        "pandas": frame,
+        "pandas with datetime64 and categories": stamps,
+        "polars": pl.DataFrame(COLUMNS),
+        "polars lazy": pl.LazyFrame(COLUMNS),
+        "duckdb": duckdb.from_arrow(arrow),
+        "dict of arrays": {
+            n: np.array(c, dtype="datetime64[D]" if n == "date" else None)
+            for n, c in COLUMNS.items()
+        },
         "dict of series": {n: pl.Series(c) for n, c in COLUMNS.items()},
     }
 
@@ -78,8 +91,13 @@ def test_append_is_undone_however_far_it_got():
 
 
 def test_unused_categories_are_no_labels():
-    frame = pd.DataFrame({"a": pd.Categorical(["u", "w"], categories=["u", "v", "w"]),
-                          "b": [1, 2], "value": [1.0, 2.0]})
+    frame = pd.DataFrame(
+        {
+            "a": pd.Categorical(["u", "w"], categories=["u", "v", "w"]),
+            "b": [1, 2],
+            "value": [1.0, 2.0],
+        }
+    )
     modes = Modes.for_records(frame, None, "value")
     assert modes.read(frame, "value").fresh[0] == ["u", "w"]
 
@@ -91,16 +109,25 @@ def test_times_within_a_day_are_datetimes():
     assert modes.names == ("t", "b")
 
 
-@pytest.mark.parametrize(("records", "sentence"), [
-    ({"a": ["x"], "value": [1.0]}, "no column 'b'"),
-    ({"a": ["x"], "b": ["y"], "val": [1.0]}, "no column 'value'; the columns are 'a', 'b', 'val'"),
-    ({"a": [1.5], "b": ["y"], "value": [1.0]}, "cannot be labels"),
-    ({"a": ["x", None], "b": ["y", "y"], "value": [1.0, 2.0]}, "mode 'a' is missing in record 1"),
-    ({"a": ["x", 1], "b": ["y", "y"], "value": [1.0, 2.0]}, "mixes types"),
-    ({"a": ["x", "x"], "b": ["y"], "value": [1.0]}, "different lengths"),
-    ({"a": ["x"], "b": ["y"], "value": ["many"]}, "must hold numbers"),
-    ({"a": ["x"], "b": ["y"], "value": [None]}, "missing in record 0"),
-])
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ({"a": ["x"], "value": [1.0]}, "no column 'b'"),
+        (
+            {"a": ["x"], "b": ["y"], "val": [1.0]},
+            "no column 'value'; the columns are 'a', 'b', 'val'",
+        ),
+        ({"a": [1.5], "b": ["y"], "value": [1.0]}, "cannot be labels"),
+        (
+            {"a": ["x", None], "b": ["y", "y"], "value": [1.0, 2.0]},
+            "mode 'a' is missing in record 1",
+        ),
+        ({"a": ["x", 1], "b": ["y", "y"], "value": [1.0, 2.0]}, "mixes types"),
+        ({"a": ["x", "x"], "b": ["y"], "value": [1.0]}, "different lengths"),
+        ({"a": ["x"], "b": ["y"], "value": ["many"]}, "must hold numbers"),
+        ({"a": ["x"], "b": ["y"], "value": [None]}, "missing in record 0"),
+    ],
+)
 def test_bad_tables_get_a_sentence(records, sentence):
     with pytest.raises(InputError, match=sentence):
         Modes(["a", "b"], [NamedLabels("text"), NamedLabels("text")]).read(records, "value")

@@ -14,9 +14,16 @@ from tensortide.readers import checkpoint
 from tests.models import batches, fingerprint, fitted
 
 
-@pytest.mark.parametrize("method", [
-    "gocpt", "gocpte", tt.gocpte(alpha=tt.per_size(3, cap=1), sweeps=2, forgetting=0.9),
-    tt.gocpt(alpha=0.3, strategy="imputed", beta=1e-3), tt.gocpt(forgetting=0.8)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "gocpt",
+        "gocpte",
+        tt.gocpte(alpha=tt.per_size(3, cap=1), sweeps=2, forgetting=0.9),
+        tt.gocpt(alpha=0.3, strategy="imputed", beta=1e-3),
+        tt.gocpt(forgetting=0.8),
+    ],
+)
 def test_save_load_update_equals_update(tmp_path, method):
     model = fitted(method)
     model.update(batches()[1])
@@ -31,9 +38,14 @@ def test_save_load_update_equals_update(tmp_path, method):
 
 
 def test_every_kind_of_label_comes_back(tmp_path):
-    records = {"text": ["ä", "b\n", ""], "int": [-5, 2**40, 0], "flag": [True, False, True],
-               "date": [dt.date(2020, 1, d) for d in (1, 2, 3)],
-               "time": [dt.datetime(2020, 1, 1, h) for h in (1, 2, 3)], "value": [1.0, 2.0, 3.0]}
+    records = {
+        "text": ["ä", "b\n", ""],
+        "int": [-5, 2**40, 0],
+        "flag": [True, False, True],
+        "date": [dt.date(2020, 1, d) for d in (1, 2, 3)],
+        "time": [dt.datetime(2020, 1, 1, h) for h in (1, 2, 3)],
+        "value": [1.0, 2.0, 3.0],
+    }
     model = tt.OnlineCP(1).fit(records)
     model.save(tmp_path / "m")
     loaded = tt.load(tmp_path / "m")
@@ -53,6 +65,14 @@ def test_models_of_positions_are_saved_too(tmp_path):
     assert fingerprint(loaded) == fingerprint(model)
 
 
+def refusal(path):
+    try:
+        tt.load(path)
+    except tt.FileError as error:
+        return str(error)
+    return None
+
+
 def test_damage_anywhere_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "m.tide"
     fitted("gocpt").save(path)
@@ -68,13 +88,12 @@ def test_damage_anywhere_is_refused_with_a_sentence(tmp_path):
     state = fingerprint(tt.load(path))
     for content in damaged:
         path.write_bytes(content)
-        try:
-            loaded = tt.load(path)
-        except tt.FileError as error:
-            assert str(path) in str(error)
+        sentence = refusal(path)
+        if sentence is None:  # a flipped bit in a field that means nothing, such as a time stamp
+            assert fingerprint(tt.load(path)) == state
+        else:
+            assert str(path) in sentence
             refused += 1
-        else:  # a flipped bit in a field that means nothing, such as a time stamp
-            assert fingerprint(loaded) == state
     assert refused > 40
 
 

@@ -16,8 +16,20 @@ from tensortide.estimator import OnlineCP
 from tensortide.info import Info
 
 MODES = ["place", "disease", "date", "delay"]
-PLACES = ["Berlin", "Bremen", "Dresden", "Essen", "Hamburg", "Kiel", "Leipzig", "Mainz", "Munich",
-          "Potsdam", "Rostock", "Ulm"]
+PLACES = [
+    "Berlin",
+    "Bremen",
+    "Dresden",
+    "Essen",
+    "Hamburg",
+    "Kiel",
+    "Leipzig",
+    "Mainz",
+    "Munich",
+    "Potsdam",
+    "Rostock",
+    "Ulm",
+]
 DISEASES = ["asthma", "bronchitis", "covid", "influenza", "norovirus", "rsv"]
 N_DATES, N_DELAYS, FIRST_DATES, NEW_PLACES = 60, 8, 40, 3
 
@@ -27,9 +39,11 @@ def run_demo(*, seed: int, rank: int) -> None:
     console = Console()
     console.print(
         "A simulated reporting stream: admissions by place, disease, date and delay.\n"
-        "Every day a date is added, earlier dates fill up, and 2 % of the published\n"
-        f"values are corrected; {NEW_PLACES} places join on the way.  70 % of the cells are ever "
-        "reported.\n", soft_wrap=True)
+        "Every day a date is added and earlier dates fill up; 70 % of the cells are ever\n"
+        f"reported.  {NEW_PLACES} places join on the way.  2 % of the published values change\n"
+        "every day by up to 5 %, at random: what any model can reach slowly falls.\n",
+        highlight=False,
+    )
     stream, truth = _stream(seed)
     batches = [_columns(batch) for batch in stream]
     names = ("gocpte", "gocpt")
@@ -37,9 +51,11 @@ def run_demo(*, seed: int, rank: int) -> None:
     console.print("Preparing on the first 40 days (compiles once on a new machine) ...")
     for model in models:
         model.fit(batches[0])
-    table = Table(title="Entries that grew, filled or revised the tensor; then the fitness on "
-                        "all cells,\nreported or not, of the economy and of the full model",
-                  title_justify="left")
+    table = Table(
+        title="Entries that grew, filled or revised the tensor; then the fitness on "
+        "all cells,\nreported or not, of the economy and of the full model",
+        title_justify="left",
+    )
     for header in ("step", "date", "new labels", "grown", "filled", "revised", "economy", "full"):
         table.add_column(header, justify="left" if header == "new labels" else "right")
     seconds = [0.0, 0.0]
@@ -59,7 +75,8 @@ def run_demo(*, seed: int, rank: int) -> None:
         "  import tensortide as tt\n"
         "  model = tt.OnlineCP(rank=5, modes=['place', 'date'], value='count')\n"
         "  model.fit(first_table); model.update(next_table); model.predict(cells)",
-        highlight=False)
+        highlight=False,
+    )
 
 
 def _stream(seed: int) -> tuple[simulate.Stream, Floats]:
@@ -88,7 +105,8 @@ def _arrivals_of_new_places(stream: simulate.Stream) -> Positions:
 def _columns(batch: Any) -> dict[str, Any]:
     first = dt.date(2026, 1, 1)
     labels: dict[str, Any] = {
-        "place": np.array(PLACES), "disease": np.array(DISEASES),
+        "place": np.array(PLACES),
+        "disease": np.array(DISEASES),
         "date": np.array([first + dt.timedelta(days=d) for d in range(N_DATES)], "datetime64[D]"),
         "delay": np.arange(N_DELAYS),
     }
@@ -108,8 +126,10 @@ def _row(info: Info, models: list[OnlineCP], truth: Floats) -> Iterator[str]:
 def _fitness(model: OnlineCP, truth: Floats) -> float:
     """Score the cells of all labels known so far against the noiseless truth."""
     order = [PLACES, DISEASES]
-    where = [np.array([names.index(label) for label in model.labels_[mode]])
-             for names, mode in zip(order, MODES, strict=False)]
+    where = [
+        np.array([names.index(label) for label in model.labels_[mode]])
+        for names, mode in zip(order, MODES, strict=False)
+    ]
     where += [np.arange(model.shape_[2]), model.labels_["delay"].astype(int)]
     known = truth[np.ix_(*where)]
     gap = known - model.reconstruct()
@@ -117,14 +137,17 @@ def _fitness(model: OnlineCP, truth: Floats) -> float:
 
 
 def _print_components(console: Console, model: OnlineCP) -> None:
-    table = Table(title="\nWho is in each component (economy model, strongest first)",
-                  title_justify="left")
+    table = Table(
+        title="\nWho is in each component (economy model, strongest first)", title_justify="left"
+    )
     for header in ("component", "weight", "places", "diseases", "delays"):
         table.add_column(header)
     rows = model.components(top=3).to_pylist()
     for component in range(model.rank):
         mine = [r for r in rows if r["component"] == component]
-        names = [", ".join(r["label"] for r in mine if r["mode"] == mode)
-                 for mode in ("place", "disease", "delay")]
+        names = [
+            ", ".join(r["label"] for r in mine if r["mode"] == mode)
+            for mode in ("place", "disease", "delay")
+        ]
         table.add_row(str(component + 1), f"{mine[0]['weight']:.0f}", *names)
     console.print(table)

@@ -73,7 +73,7 @@ class constant:  # noqa: N801
 
     weight: float
 
-    def __call__(self, now: Circumstances) -> float:
+    def __call__(self, now: Circumstances) -> float:  # noqa: ARG002 - one form for all schedules
         """Return the weight."""
         return self.weight
 

@@ -17,8 +17,9 @@ from tensortide.core.types import Flags, Floats, Places, Positions
 
 
 @compiled("void(float64[:,::1], float64[:,::1], int64, int64, float64[:,::1], float64[:,::1])")
-def cross_product(left: Floats, right: Floats, first: int, last: int, plus: Floats,
-                  out: Floats) -> None:
+def cross_product(
+    left: Floats, right: Floats, first: int, last: int, plus: Floats, out: Floats
+) -> None:
     """Write ``plus + left' right`` of the rows first:last, summed in row order.
 
     `plus` is left out where it has another shape (a reference of another rank has no rest).
@@ -34,10 +35,20 @@ def cross_product(left: Floats, right: Floats, first: int, last: int, plus: Floa
                 out[r, s] += a * right[i, s]
 
 
-@compiled("void(boolean[::1], float64[:,::1], float64[:,:,::1], int64[::1], int64[::1], "
-          "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1])")
-def refresh(stale: Flags, stack: Floats, references: Floats, bounds: Positions, n_upper: Positions,
-            rest: Floats, own: Floats, cross: Floats) -> None:
+@compiled(
+    "void(boolean[::1], float64[:,::1], float64[:,:,::1], int64[::1], int64[::1], "
+    "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1])"
+)
+def refresh(
+    stale: Flags,
+    stack: Floats,
+    references: Floats,
+    bounds: Positions,
+    n_upper: Positions,
+    rest: Floats,
+    own: Floats,
+    cross: Floats,
+) -> None:
     """Compute the Gram matrices anew for the modes whose rows have moved."""
     for mode in range(stale.shape[0]):
         if not stale[mode]:
@@ -65,11 +76,23 @@ def hadamard(matrices: Floats, skip: int, out: Floats) -> None:
             out[r, s] = product
 
 
-@compiled("void(int64, boolean, int64, float64[::1], boolean[::1], int64[::1], float64[:,:,::1], "
-          "float64[:,:,:,::1], float64[:,:,:,:,::1], float64[:,::1], float64[:,::1])")
-def add_boxes(mode: int, upper: bool, first: int, weights: Floats, upper_only: Flags,
-              reference: Positions, references: Floats, own: Floats, cross: Floats, gram: Floats,
-              rhs: Floats) -> None:
+@compiled(
+    "void(int64, boolean, int64, float64[::1], boolean[::1], int64[::1], float64[:,:,::1], "
+    "float64[:,:,:,::1], float64[:,:,:,:,::1], float64[:,::1], float64[:,::1])"
+)
+def add_boxes(
+    mode: int,
+    upper: bool,
+    first: int,
+    weights: Floats,
+    upper_only: Flags,
+    reference: Positions,
+    references: Floats,
+    own: Floats,
+    cross: Floats,
+    gram: Floats,
+    rhs: Floats,
+) -> None:
     """Add the equations of all box terms: one gram for all rows, and the rhs of each row.
 
     Row i of the rhs belongs to stacked row first + i.
@@ -96,15 +119,32 @@ def add_boxes(mode: int, upper: bool, first: int, weights: Floats, upper_only: F
                     rhs[i, s] += a * link[r, s]
 
 
-@compiled("void(int64, boolean, int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], "
-          "boolean, float64[::1], float64[::1], float64[::1], boolean[::1], int64[::1], "
-          "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1], float64[:,:,::1], "
-          "float64[:,::1])")
-def sum_equations(mode: int, upper: bool, first: int, pointers: Positions, others: Places,
-                  offsets: Positions, stack: Floats, curved: bool, curvatures: Floats,
-                  values: Floats, weights: Floats, upper_only: Flags, reference: Positions,
-                  references: Floats, own: Floats, cross: Floats, gram: Floats,
-                  rhs: Floats) -> None:
+@compiled(
+    "void(int64, boolean, int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], "
+    "boolean, float64[::1], float64[::1], float64[::1], boolean[::1], int64[::1], "
+    "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1], float64[:,:,::1], "
+    "float64[:,::1])"
+)
+def sum_equations(
+    mode: int,
+    upper: bool,
+    first: int,
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    curved: bool,
+    curvatures: Floats,
+    values: Floats,
+    weights: Floats,
+    upper_only: Flags,
+    reference: Positions,
+    references: Floats,
+    own: Floats,
+    cross: Floats,
+    gram: Floats,
+    rhs: Floats,
+) -> None:
     """Write the equations of the rows from stacked row `first` on: boxes and entries.
 
     `gram` has one matrix for each row, or a single one where no entry is curved.
@@ -114,8 +154,9 @@ def sum_equations(mode: int, upper: bool, first: int, pointers: Positions, other
     for i in range(rhs.shape[0]):
         for r in range(rank):
             rhs[i, r] = 0.0
-    add_boxes(mode, upper, first, weights, upper_only, reference, references, own, cross, shared,
-              rhs)
+    add_boxes(
+        mode, upper, first, weights, upper_only, reference, references, own, cross, shared, rhs
+    )
     for i in range(gram.shape[0]):
         for r in range(rank):
             for s in range(rank):
@@ -139,11 +180,22 @@ def grand_total(matrices: Floats) -> float:
     return total
 
 
-@compiled("float64(float64[::1], boolean[::1], int64[::1], float64[:,:,::1], int64[::1], int64[::1], "
-          "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1], float64)")
-def boxes_value(weights: Floats, upper_only: Flags, reference: Positions, references: Floats,
-                bounds: Positions, n_upper: Positions, rest: Floats, own: Floats, cross: Floats,
-                beta: float) -> float:
+@compiled(
+    "float64(float64[::1], boolean[::1], int64[::1], float64[:,:,::1], int64[::1], int64[::1], "
+    "float64[:,:,::1], float64[:,:,:,::1], float64[:,:,:,:,::1], float64)"
+)
+def boxes_value(
+    weights: Floats,
+    upper_only: Flags,
+    reference: Positions,
+    references: Floats,
+    bounds: Positions,
+    n_upper: Positions,
+    rest: Floats,
+    own: Floats,
+    cross: Floats,
+    beta: float,
+) -> float:
     """Return the box terms and the ridge at the current rows."""
     order, rank, width = own.shape[1], own.shape[2], references.shape[2]
     grams = np.empty((order, width, width))
@@ -165,10 +217,19 @@ def boxes_value(weights: Floats, upper_only: Flags, reference: Positions, refere
     return total
 
 
-@compiled("void(float64[:,:,::1], float64[:,:,::1], float64[:,::1], float64[:,::1], int64[::1], "
-          "int64[::1], float64)")
-def add_exactly(total: Floats, error: Floats, sums: Floats, stack: Floats, firsts: Positions,
-                lasts: Positions, sign: float) -> None:
+@compiled(
+    "void(float64[:,:,::1], float64[:,:,::1], float64[:,::1], float64[:,::1], int64[::1], "
+    "int64[::1], float64)"
+)
+def add_exactly(
+    total: Floats,
+    error: Floats,
+    sums: Floats,
+    stack: Floats,
+    firsts: Positions,
+    lasts: Positions,
+    sign: float,
+) -> None:
     """Add ``sign * rows' rows`` of each mode to the unevaluated sum ``total + error``.
 
     By two-sum: a row that is added and later taken away leaves nothing behind, since its

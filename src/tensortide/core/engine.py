@@ -86,11 +86,21 @@ def step(
     journal = Journal(
         [None if p is None else p[:n] for p, n in zip(change.positions, n_upper, strict=True)],
         [previous[work.upper_part(mode)] for mode in range(work.order)],
-        change.old_shape, factors.grams)
+        change.old_shape,
+        factors.grams,
+    )
     return Outcome(
-        change.positions, rows, change.new_shape,
-        RunningGrams.of(rows) if rest is None else rest.plus(work), journal,
-        objective.value(), _largest_move(journal, rows), strategy, alpha, predicted)
+        change.positions,
+        rows,
+        change.new_shape,
+        RunningGrams.of(rows) if rest is None else rest.plus(work),
+        journal,
+        objective.value(),
+        _largest_move(work, previous),
+        strategy,
+        alpha,
+        predicted,
+    )
 
 
 def commit(factors: Factors, outcome: Outcome) -> None:
@@ -154,8 +164,14 @@ _ZERO_FILLED = {keeps: ZeroFilled(outside_old=not keeps) for keeps in (False, Tr
 
 def circumstances(change: Change) -> Circumstances:
     """Return what a schedule for alpha may know."""
-    return Circumstances(change.step, change.old_shape, change.new_shape, change.n_seen,
-                         change.density, change.growing)
+    return Circumstances(
+        change.step,
+        change.old_shape,
+        change.new_shape,
+        change.n_seen,
+        change.density,
+        change.growing,
+    )
 
 
 def predict(work: Workspace, change: Change) -> Floats:
@@ -170,11 +186,17 @@ def _touched(change: Change) -> tuple[Shape, Shape]:
     old, new = change.old_shape, change.new_shape
     if change.positions[0] is None:
         return old, tuple(n - o for o, n in zip(old, new, strict=True))
-    counts = [(int(p.searchsorted(size)), len(p))
-              for p, size in zip(change.positions, old, strict=True) if p is not None]
+    counts = [
+        (int(p.searchsorted(size)), len(p))
+        for p, size in zip(change.positions, old, strict=True)
+        if p is not None
+    ]
     return tuple(u for u, _ in counts), tuple(n - u for u, n in counts)
 
 
-def _largest_move(journal: Journal, rows: Sequence[Floats]) -> float:
-    return max(float(np.abs(new[: len(old)] - old).max(initial=0.0))
-               for old, new in zip(journal.rows, rows, strict=True))
+def _largest_move(work: Workspace, previous: Floats) -> float:
+    """Return the largest change of a number in the old rows."""
+    moves = np.abs(work.stack - previous)
+    for mode in range(work.order):
+        moves[work.lower_part(mode)] = 0.0
+    return float(moves.max())

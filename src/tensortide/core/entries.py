@@ -80,12 +80,29 @@ class Entries:
         others = np.empty((order, n_entries, order - 1), np.int32)
         by_mode = np.empty((order, n_entries))
         weight_by_mode = np.empty((order, n_entries if len(weights) else 0))
-        group(coords, permutation, values, weights, np.array(bounds), pointers, others, by_mode,
-              weight_by_mode)
-        return cls(tuple(
-            ModeOrder(pointers[bounds[m] : bounds[m + 1] - 1], others[m], by_mode[m],
-                      weight_by_mode[m])
-            for m in range(order)), shape)
+        group(
+            coords,
+            permutation,
+            values,
+            weights,
+            np.array(bounds),
+            pointers,
+            others,
+            by_mode,
+            weight_by_mode,
+        )
+        return cls(
+            tuple(
+                ModeOrder(
+                    pointers[bounds[m] : bounds[m + 1] - 1],
+                    others[m],
+                    by_mode[m],
+                    weight_by_mode[m],
+                )
+                for m in range(order)
+            ),
+            shape,
+        )
 
     @property
     def n_entries(self) -> int:

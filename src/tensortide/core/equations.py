@@ -41,7 +41,8 @@ class NormalEquations:
 
     def gradient(self, rows: Floats) -> Floats:
         """Return ``2 (a G - q)`` for each row: the slope of the objective at ``rows``."""
-        return np.asarray(2.0 * (np.einsum("ir,...rs->is", rows, self.gram) - self.rhs)
-                          if self.gram.ndim == 2
-                          else 2.0 * (np.einsum("ir,irs->is", rows, self.gram) - self.rhs))
-
+        return np.asarray(
+            2.0 * (np.einsum("ir,...rs->is", rows, self.gram) - self.rhs)
+            if self.gram.ndim == 2
+            else 2.0 * (np.einsum("ir,irs->is", rows, self.gram) - self.rhs)
+        )

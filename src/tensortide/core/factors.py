@@ -34,8 +34,9 @@ class RunningGrams:
         work = Workspace([0] * order, [len(r) for r in rows], rank)
         for part, factor in zip(work.rows(), rows, strict=True):
             part[:] = factor
-        empty = cls(np.zeros((order, rank, rank)), np.zeros((order, rank, rank)),
-                    np.zeros((order, rank)))
+        empty = cls(
+            np.zeros((order, rank, rank)), np.zeros((order, rank, rank)), np.zeros((order, rank))
+        )
         return empty.plus(work)
 
     def plus(self, work: Workspace) -> RunningGrams:
@@ -44,8 +45,9 @@ class RunningGrams:
 
     def minus_upper(self, work: Workspace) -> RunningGrams:
         """Return the matrices without the old rows of a workspace."""
-        return self._changed(work.stack, work.firsts[:-1], work.firsts[:-1] + work.upper_counts,
-                             -1.0)
+        return self._changed(
+            work.stack, work.firsts[:-1], work.firsts[:-1] + work.upper_counts, -1.0
+        )
 
     def matrices(self) -> Floats:
         """Return ``A' A`` of each factor."""
@@ -85,7 +87,9 @@ class Factors:
         """Return the mean row of each mode, without reading the rows."""
         return np.asarray(self.grams.sums / np.array(self.shape)[:, None])
 
-    def load(self, positions: Sequence[Positions | None], n_upper: Shape, n_lower: Shape) -> Workspace:
+    def load(
+        self, positions: Sequence[Positions | None], n_upper: Shape, n_lower: Shape
+    ) -> Workspace:
         """Copy the rows at `positions` (None: all) into a workspace; new rows stay zero there."""
         work = Workspace(n_upper, n_lower, self.rank)
         for mode, (where, count) in enumerate(zip(positions, n_upper, strict=True)):
@@ -99,7 +103,10 @@ class Factors:
         return work
 
     def put(
-        self, positions: Sequence[Positions | None], rows: Sequence[Floats], shape: Shape,
+        self,
+        positions: Sequence[Positions | None],
+        rows: Sequence[Floats],
+        shape: Shape,
         grams: RunningGrams,
     ) -> None:
         """Write rows (positions past the end append), and adopt shape and Gram matrices."""

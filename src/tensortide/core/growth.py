@@ -33,8 +33,11 @@ def start_lower_rows(
             work.stack[work.part(mode)][empty] = 0.0
             started[mode] |= empty
     for _ in range(work.order + 1):
-        solved = [_solve_from(work, entries, mode, started, beta, absent_zero=absent_zero)
-                  for mode in growing if not started[mode].all()]
+        solved = [
+            _solve_from(work, entries, mode, started, beta, absent_zero=absent_zero)
+            for mode in growing
+            if not started[mode].all()
+        ]
         for mode, rows, done in solved:
             work.stack[work.lower_part(mode)] = rows
             started[mode] |= done
@@ -63,8 +66,9 @@ def _solve_from(
     """
     order, n_upper = entries.orders[mode], work.n_upper[mode]
     others = [m for m in range(work.order) if m != mode]
-    obstacles = [(k, started[m]) for k, m in enumerate(others)
-                 if m in started and not started[m].all()]
+    obstacles = [
+        (k, started[m]) for k, m in enumerate(others) if m in started and not started[m].all()
+    ]
     if obstacles or started[mode][n_upper:].any():
         usable = np.repeat(~started[mode], np.diff(order.pointers))
         for k, flags in obstacles:

@@ -16,13 +16,16 @@ from tensortide.core.compiled import compiled
 from tensortide.core.types import Floats, Places, Positions
 
 BLOCK = 32  # entries whose outer products are summed at once, in vector registers
+FEW = 12  # entries below which a block of mostly zeros costs more than it saves
 
 
-@compiled("void(float64[:,::1], int32[:,::1], int64[::1], int64, int64, float64[:,::1])",
-          reassociate=True)
-def _products(stack: Floats, others: Places, offsets: Positions, first: int, count: int,
-              z: Floats) -> None:
-    """Write ``z_e`` of `count` entries into the columns of `z`; the other columns become zero."""
+@compiled(
+    "void(float64[:,::1], int32[:,::1], int64[::1], int64, int64, float64[:,::1])", reassociate=True
+)
+def _products(
+    stack: Floats, others: Places, offsets: Positions, first: int, count: int, z: Floats
+) -> None:
+    """Write ``z_e`` of `count` entries into the first columns of `z`."""
     rank = stack.shape[1]
     n_others = others.shape[1]
     for u in range(count):
@@ -38,13 +41,11 @@ def _products(stack: Floats, others: Places, offsets: Positions, first: int, cou
                 c = offsets[k] + others[first + u, k]
                 for r in range(rank):
                     z[r, u] *= stack[c, r]
-    for u in range(count, z.shape[1]):
-        for r in range(rank):
-            z[r, u] = 0.0
 
 
-@compiled("void(float64[:,::1], float64[:,::1], int64, float64[:,::1], float64[::1])",
-          reassociate=True)
+@compiled(
+    "void(float64[:,::1], float64[:,::1], int64, float64[:,::1], float64[::1])", reassociate=True
+)
 def _add_block(left: Floats, z: Floats, rank: int, gram: Floats, rhs: Floats) -> None:
     """Add ``left z'`` of one block to gram (lower half) and its last row, the values, to rhs."""
     for i in range(0, rank + 1, 2):
@@ -77,10 +78,21 @@ def _add_block(left: Floats, z: Floats, rank: int, gram: Floats, rhs: Floats) ->
                     rhs[j + 1] += bd
 
 
-@compiled("void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[::1], float64[::1], "
-          "float64[:,:,::1], float64[:,::1])", reassociate=True)
-def add_equations(pointers: Positions, others: Places, offsets: Positions, stack: Floats,
-                  curvatures: Floats, values: Floats, gram: Floats, rhs: Floats) -> None:
+@compiled(
+    "void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[::1], float64[::1], "
+    "float64[:,:,::1], float64[:,::1])",
+    reassociate=True,
+)
+def add_equations(
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    curvatures: Floats,
+    values: Floats,
+    gram: Floats,
+    rhs: Floats,
+) -> None:
     """Add ``sum_e h_e z_e' z_e`` to gram[s] and ``sum_e v_e z_e`` to rhs[s] over row s's entries.
 
     The sums of `eq:sparse-solution`.  An empty `curvatures` means that all ``h_e`` are one.
@@ -91,31 +103,28 @@ def add_equations(pointers: Positions, others: Places, offsets: Positions, stack
     weighted = np.zeros((even, BLOCK))
     uniform = curvatures.shape[0] == 0
     row = np.empty(rank)
+    h = np.zeros(BLOCK)
     n_others = others.shape[1]
     for s in range(pointers.shape[0] - 1):
         e = pointers[s]
         stop = pointers[s + 1]
-        while stop - e >= 12:  # below that a block of mostly zeros costs more than it saves
+        while stop - e >= FEW:
             count = min(BLOCK, stop - e)
             _products(stack, others, offsets, e, count, z)
-            for r in range(rank, even):
-                for u in range(BLOCK):
+            for u in range(count, BLOCK):
+                for r in range(rank):
                     z[r, u] = 0.0
             if uniform:
                 for u in range(count):
                     z[rank, u] = values[e + u]
-                for u in range(count, BLOCK):
-                    z[rank, u] = 0.0
                 _add_block(z, z, rank, gram[s], rhs[s])
-            else:
+            else:  # the columns of z beyond count are zero, so those of weighted do not matter
                 for u in range(count):
-                    h = curvatures[e + u]
-                    for r in range(rank):
-                        weighted[r, u] = h * z[r, u]
+                    h[u] = curvatures[e + u]
                     weighted[rank, u] = values[e + u]
-                for u in range(count, BLOCK):
-                    for r in range(rank + 1):
-                        weighted[r, u] = 0.0
+                for r in range(rank):
+                    for u in range(BLOCK):
+                        weighted[r, u] = h[u] * z[r, u]
                 _add_block(weighted, z, rank, gram[s], rhs[s])
             e += count
         while e < stop:
@@ -125,23 +134,30 @@ def add_equations(pointers: Positions, others: Places, offsets: Positions, stack
                 p = offsets[k] + others[e, k]
                 for r in range(rank):
                     row[r] *= stack[p, r]
-            h = 1.0 if uniform else curvatures[e]
+            weight = 1.0 if uniform else curvatures[e]
             v = values[e]
             for i in range(rank):
                 rhs[s, i] += v * row[i]
-                hi = h * row[i]
+                scaled = weight * row[i]
                 for j in range(i + 1):
-                    gram[s, i, j] += hi * row[j]
+                    gram[s, i, j] += scaled * row[j]
             e += 1
         for i in range(rank):
             for j in range(i + 1, rank):
                 gram[s, i, j] = gram[s, j, i]
 
 
-@compiled("void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[::1], "
-          "float64[:,::1])")
-def add_rhs(pointers: Positions, others: Places, offsets: Positions, stack: Floats,
-            values: Floats, rhs: Floats) -> None:
+@compiled(
+    "void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[::1], float64[:,::1])"
+)
+def add_rhs(
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    values: Floats,
+    rhs: Floats,
+) -> None:
     """Add ``sum_e v_e z_e`` to rhs[s]: a sparse MTTKRP, for terms whose gram needs no entries."""
     rank = stack.shape[1]
     n_others = others.shape[1]
@@ -160,25 +176,44 @@ def add_rhs(pointers: Positions, others: Places, offsets: Positions, stack: Floa
                 rhs[s, r] += row[r]
 
 
+@compiled(
+    "void(float64[:,::1], int64, int32[:,::1], int64[::1], int64, int64, float64[:,::1], "
+    "float64[::1])",
+    reassociate=True,
+)
+def _block_values(
+    stack: Floats,
+    own: int,
+    others: Places,
+    offsets: Positions,
+    first: int,
+    count: int,
+    z: Floats,
+    y: Floats,
+) -> None:
+    """Write the model's values of up to BLOCK entries of one row."""
+    _products(stack, others, offsets, first, count, z)
+    for u in range(count):
+        y[u] = 0.0
+    for r in range(stack.shape[1]):
+        a = stack[own, r]
+        for u in range(count):
+            y[u] += a * z[r, u]
+
+
 @compiled("void(int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[::1])")
-def predict_entries(own: int, pointers: Positions, others: Places, offsets: Positions,
-                    stack: Floats, out: Floats) -> None:
+def predict_entries(
+    own: int, pointers: Positions, others: Places, offsets: Positions, stack: Floats, out: Floats
+) -> None:
     """Write the model's value of each entry; row s of the order is stacked row own + s."""
-    rank = stack.shape[1]
-    n_others = others.shape[1]
-    row = np.empty(rank)
+    z = np.empty((stack.shape[1], BLOCK))
+    y = np.empty(BLOCK)
     for s in range(pointers.shape[0] - 1):
-        for e in range(pointers[s], pointers[s + 1]):
-            for r in range(rank):
-                row[r] = stack[own + s, r]
-            for k in range(n_others):
-                p = offsets[k] + others[e, k]
-                for r in range(rank):
-                    row[r] *= stack[p, r]
-            total = 0.0
-            for r in range(rank):
-                total += row[r]
-            out[e] = total
+        for e in range(pointers[s], pointers[s + 1], BLOCK):
+            count = min(BLOCK, pointers[s + 1] - e)
+            _block_values(stack, own + s, others, offsets, e, count, z, y)
+            for u in range(count):
+                out[e + u] = y[u]
 
 
 @compiled("void(int32[:,::1], int64[::1], float64[:,::1], float64[::1])")
@@ -194,42 +229,47 @@ def predict_cells(cells: Places, bounds: Positions, stack: Floats, out: Floats) 
         out[e] = total
 
 
-@compiled("float64(int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], boolean, float64[::1], "
-          "float64[::1])")
-def entries_value(own: int, pointers: Positions, others: Places, offsets: Positions, stack: Floats,
-                  curved: bool, curvatures: Floats, values: Floats) -> float:
+@compiled(
+    "float64(int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], boolean, float64[::1], "
+    "float64[::1])"
+)
+def entries_value(
+    own: int,
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    curved: bool,
+    curvatures: Floats,
+    values: Floats,
+) -> float:
     """Return ``sum_e h_e y_e^2 - 2 v_e y_e``; with unit curvatures ``sum_e (v_e - y_e)^2``.
 
     `own` is the first stacked row of the mode whose order is given.
     """
-    rank = stack.shape[1]
-    n_others = others.shape[1]
-    row = np.empty(rank)
+    z = np.empty((stack.shape[1], BLOCK))
+    y = np.empty(BLOCK)
     unit = curved and curvatures.shape[0] == 0
     total = 0.0
     for s in range(pointers.shape[0] - 1):
-        for e in range(pointers[s], pointers[s + 1]):
-            for r in range(rank):
-                row[r] = stack[own + s, r]
-            for k in range(n_others):
-                p = offsets[k] + others[e, k]
-                for r in range(rank):
-                    row[r] *= stack[p, r]
-            y = 0.0
-            for r in range(rank):
-                y += row[r]
-            if unit:
-                total += (values[e] - y) * (values[e] - y)
-            elif curved:
-                total += (curvatures[e] * y - 2.0 * values[e]) * y
-            else:
-                total -= 2.0 * values[e] * y
+        for e in range(pointers[s], pointers[s + 1], BLOCK):
+            count = min(BLOCK, pointers[s + 1] - e)
+            _block_values(stack, own + s, others, offsets, e, count, z, y)
+            for u in range(count):
+                v = values[e + u]
+                if unit:
+                    total += (v - y[u]) * (v - y[u])
+                elif curved:
+                    total += (curvatures[e + u] * y[u] - 2.0 * v) * y[u]
+                else:
+                    total -= 2.0 * v * y[u]
     return total
 
 
 @compiled("int64(float64[:,:,::1], float64[:,::1], float64, int64[::1], boolean, float64[:,::1])")
-def solve_rows(gram: Floats, rhs: Floats, ridge: float, pointers: Positions, every_row: bool,
-               rows: Floats) -> int:
+def solve_rows(
+    gram: Floats, rhs: Floats, ridge: float, pointers: Positions, every_row: bool, rows: Floats
+) -> int:
     """Replace rows[s] by the solution of ``a (G + ridge I) = q``.
 
     By Cholesky; gram is overwritten, and a single matrix serves all rows.  Rows without

@@ -85,7 +85,7 @@ class Objective:
         )
         self._own = np.empty((2, work.order, work.rank, work.rank))
         self._cross = np.empty((2, len(given), work.order, width, work.rank))
-        self._stale = np.ones(work.order, np.bool_)
+        self._stale = np.array([True] * work.order)
 
     def moved(self, mode: int) -> None:
         """Take note that rows of a mode have changed."""
@@ -94,8 +94,16 @@ class Objective:
     def settle(self) -> None:
         """Bring the Gram matrices up to date, before threads read them."""
         work = self.work
-        refresh(self._stale, work.stack, self._boxes[3], work.firsts, work.upper_counts, work.rest,
-                self._own, self._cross)
+        refresh(
+            self._stale,
+            work.stack,
+            self._boxes[3],
+            work.firsts,
+            work.upper_counts,
+            work.rest,
+            self._own,
+            self._cross,
+        )
 
     def equations(self, block: Block) -> NormalEquations:
         """Return the equations of a block, ridge included."""
@@ -112,8 +120,9 @@ class Objective:
         gram, rhs = self._sums(block)
         order = self.listed.entries.orders[block.mode]
         rows = self.work.stack[self.work.stacked(block)].copy()
-        failed = solve_rows(gram, rhs, self.beta, order.pointers[block.first : block.last + 1],
-                            self.every_row, rows)
+        failed = solve_rows(
+            gram, rhs, self.beta, order.pointers[block.first : block.last + 1], self.every_row, rows
+        )
         return rows, failed
 
     def _sums(self, block: Block) -> tuple[Floats, Floats]:
@@ -123,10 +132,22 @@ class Objective:
         curved = listed.curvatures is not None
         gram, rhs = np.empty((n_rows if curved else 1, rank, rank)), np.empty((n_rows, rank))
         sum_equations(
-            mode, block.upper, work.bounds[mode] + block.first,
-            order.pointers[block.first : block.last + 1], order.others, work.other_offsets[mode],
-            work.stack, curved, values if listed.curvatures is None else listed.curvatures[mode],
-            values, *self._boxes, self._own, self._cross, gram, rhs)
+            mode,
+            block.upper,
+            work.bounds[mode] + block.first,
+            order.pointers[block.first : block.last + 1],
+            order.others,
+            work.other_offsets[mode],
+            work.stack,
+            curved,
+            values if listed.curvatures is None else listed.curvatures[mode],
+            values,
+            *self._boxes,
+            self._own,
+            self._cross,
+            gram,
+            rhs,
+        )
         return gram, rhs
 
     def value(self) -> float:
@@ -136,17 +157,35 @@ class Objective:
         first, values = listed.entries.orders[0], listed.values[0]
         curved = listed.curvatures is not None
         data = entries_value(
-            0, first.pointers, first.others, work.other_offsets[0], work.stack, curved,
-            values if listed.curvatures is None else listed.curvatures[0], values)
-        return listed.constant + data + boxes_value(
-            *self._boxes, work.firsts, work.upper_counts, work.rest, self._own, self._cross,
-            self.beta)
+            0,
+            first.pointers,
+            first.others,
+            work.other_offsets[0],
+            work.stack,
+            curved,
+            values if listed.curvatures is None else listed.curvatures[0],
+            values,
+        )
+        return (
+            listed.constant
+            + data
+            + boxes_value(
+                *self._boxes,
+                work.firsts,
+                work.upper_counts,
+                work.rest,
+                self._own,
+                self._cross,
+                self.beta,
+            )
+        )
 
 
 def model_values(work: Workspace, entries: Entries, mode: int) -> Floats:
     """Return the model's value at each entry, in the order of `mode`."""
     order = entries.orders[mode]
     out = np.empty(len(order.values))
-    predict_entries(work.bounds[mode], order.pointers, order.others, work.other_offsets[mode],
-                    work.stack, out)
+    predict_entries(
+        work.bounds[mode], order.pointers, order.others, work.other_offsets[mode], work.stack, out
+    )
     return out

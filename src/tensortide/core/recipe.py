@@ -37,7 +37,8 @@ class Recipe:
             raise InputError(f"sweeps must be a whole number from 1 on, not {self.sweeps!r}.")
         if self.strategy not in STRATEGY_NAMES:
             raise InputError(
-                f"strategy must be 'auto', 'rows' or 'imputed', not {self.strategy!r}.")
+                f"strategy must be 'auto', 'rows' or 'imputed', not {self.strategy!r}."
+            )
 
     def choose(self, n_entries: float, shape: Shape) -> str:
         """Return the strategy for this density of the cells that the method sees."""
@@ -47,4 +48,3 @@ class Recipe:
         for size in shape:
             cells *= size
         return "imputed" if n_entries >= DENSE_ENOUGH * cells else "rows"
-

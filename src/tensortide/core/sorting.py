@@ -15,7 +15,7 @@ from tensortide.core.types import Flags, Floats, Places, Positions
 
 @compiled("int64[::1](int32[:,::1], int64[::1])")
 def lexsort(coords: Places, sizes: Positions) -> Positions:
-    """Return the stable order of entries by mode 0, then mode 1, ...: one counting pass per mode."""
+    """Return the stable order of entries by mode 0, then mode 1, ...; a counting pass per mode."""
     n_entries, order = coords.shape
     current = np.arange(n_entries)
     target = np.empty(n_entries, np.int64)
@@ -35,11 +35,21 @@ def lexsort(coords: Places, sizes: Positions) -> Positions:
     return current
 
 
-@compiled("void(int32[:,::1], int64[::1], float64[::1], float64[::1], int64[::1], int64[::1], "
-          "int32[:,:,::1], float64[:,::1], float64[:,::1])")
-def group(coords: Places, permutation: Positions, values: Floats, weights: Floats,
-          firsts: Positions, pointers: Positions, others: Places, out_values: Floats,
-          out_weights: Floats) -> None:
+@compiled(
+    "void(int32[:,::1], int64[::1], float64[::1], float64[::1], int64[::1], int64[::1], "
+    "int32[:,:,::1], float64[:,::1], float64[:,::1])"
+)
+def group(
+    coords: Places,
+    permutation: Positions,
+    values: Floats,
+    weights: Floats,
+    firsts: Positions,
+    pointers: Positions,
+    others: Places,
+    out_values: Floats,
+    out_weights: Floats,
+) -> None:
     """Write the order of every mode; `permutation` is the order of mode 0 from `lexsort`.
 
     A stable counting pass over mode 0's order gives (i_n, i_0, i_1, ...), as wanted.  The
@@ -69,9 +79,35 @@ def group(coords: Places, permutation: Positions, values: Floats, weights: Float
                 out_weights[mode, at] = weights[p]
 
 
+@compiled("int64(int32[:,::1])")
+def count_repeats(coords: Places) -> int:
+    """Return how many cells of a sorted list are the same as the one before."""
+    repeats = 0
+    for e in range(1, coords.shape[0]):
+        same = True
+        for mode in range(coords.shape[1]):
+            if coords[e, mode] != coords[e - 1, mode]:
+                same = False
+                break
+        repeats += same
+    return repeats
+
+
+@compiled("int64(int32[:,::1], int64[::1])")
+def count_outside(coords: Places, limits: Positions) -> int:
+    """Return how many cells have a position at or beyond the limit of its mode."""
+    outside = 0
+    for e in range(coords.shape[0]):
+        for mode in range(coords.shape[1]):
+            if coords[e, mode] >= limits[mode]:
+                outside += 1
+                break
+    return outside
+
+
 @compiled("int64(int64[::1], int64[::1], int64[::1], int32[::1])")
 def number(column: Positions, order: Positions, rows: Positions, numbers: Places) -> int:
-    """Number the distinct positions of a column from zero on; `order` sorts the column.
+    """Give the distinct positions of a column numbers from zero on; `order` sorts the column.
 
     Writes the positions in ascending order and the number of each record, and returns how
     many there are.
@@ -86,10 +122,18 @@ def number(column: Positions, order: Positions, rows: Positions, numbers: Places
     return count
 
 
-@compiled("void(int64[::1], int32[:,::1], int64[::1], int64[::1], int32[:,::1], int64[::1], "
-          "boolean[::1])")
-def locate(pointers: Positions, others: Places, new_rows: Positions, new_ends: Positions,
-           new_others: Places, where: Positions, found: Flags) -> None:
+@compiled(
+    "void(int64[::1], int32[:,::1], int64[::1], int64[::1], int32[:,::1], int64[::1], boolean[::1])"
+)
+def locate(
+    pointers: Positions,
+    others: Places,
+    new_rows: Positions,
+    new_ends: Positions,
+    new_others: Places,
+    where: Positions,
+    found: Flags,
+) -> None:
     """For each new entry write where it stands (found) or would be inserted.
 
     The new entries are in row order too: those of new_rows[s] end at new_ends[s].
@@ -124,11 +168,22 @@ def locate(pointers: Positions, others: Places, new_rows: Positions, new_ends: P
             e += 1
 
 
-@compiled("void(int32[:,::1], float64[::1], float64[::1], int64[::1], int32[:,::1], float64[::1], "
-          "float64[::1], int32[:,::1], float64[::1], float64[::1])")
-def merge(others: Places, values: Floats, weights: Floats, where: Positions, new_others: Places,
-          new_values: Floats, new_weights: Floats, out_others: Places, out_values: Floats,
-          out_weights: Floats) -> None:
+@compiled(
+    "void(int32[:,::1], float64[::1], float64[::1], int64[::1], int32[:,::1], float64[::1], "
+    "float64[::1], int32[:,::1], float64[::1], float64[::1])"
+)
+def merge(
+    others: Places,
+    values: Floats,
+    weights: Floats,
+    where: Positions,
+    new_others: Places,
+    new_values: Floats,
+    new_weights: Floats,
+    out_others: Places,
+    out_values: Floats,
+    out_weights: Floats,
+) -> None:
     """Copy old entries with the new ones inserted before the old entry where[e]."""
     weighted = out_weights.shape[0] > 0
     n_old = values.shape[0]

@@ -16,7 +16,7 @@ from tensortide.core.workspace import Workspace
 DataTerms: TypeAlias = Callable[[Workspace, Entries], tuple[Listed, list[BoxTerm]]]
 
 
-def observed_rows(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+def observed_rows(_: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
     """Return the paper's sparse strategy: the squared residual on the observed entries."""
     return Listed.squares(entries), []
 

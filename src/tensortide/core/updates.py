@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -68,13 +69,19 @@ def _solve_carefully(objective: Objective, block: Block, rows: Floats, failed: i
         if beta == 0.0 and np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
             raise SolveError(
                 "its equations are singular (fewer independent entries than components); use "
-                "beta > 0 or a smaller rank", mode=block.mode, position=position)
+                "beta > 0 or a smaller rank",
+                mode=block.mode,
+                position=position,
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             rows[row] = equations.rhs[row] @ _pseudo_inverse(gram)
         if not np.isfinite(rows[row]).all():
             raise SolveError(
                 "its equations have no finite solution: values or factors are too large; scale "
-                "the values down", mode=block.mode, position=position)
+                "the values down",
+                mode=block.mode,
+                position=position,
+            )
 
 
 def _pseudo_inverse(gram: Floats) -> Floats:
@@ -96,5 +103,6 @@ def _parts(objective: Objective, block: Block) -> list[Block]:
     before = pointers[block.first : block.last] - pointers[block.first]
     group = before // CHUNK_ENTRIES + np.arange(n_rows) // most_rows
     cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), n_rows]
-    return [Block(block.mode, block.first + a, block.first + b, block.upper)
-            for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [
+        Block(block.mode, block.first + a, block.first + b, block.upper) for a, b in pairwise(cuts)
+    ]

@@ -46,7 +46,8 @@ class Workspace:
         self.upper_counts = np.array(self.n_upper)
         #: for each mode, the first rows of all other modes
         self.other_offsets = np.array(
-            [self.bounds[:m] + self.bounds[m + 1 : -1] for m in range(self.order)])
+            [self.bounds[:m] + self.bounds[m + 1 : -1] for m in range(self.order)]
+        )
 
     def leave_out(self, rest: Floats) -> None:
         """Say that there are old rows outside, and what their Gram matrices are."""

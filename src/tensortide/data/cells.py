@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensortide.core.entries import Entries
-from tensortide.core.sorting import lexsort, number
+from tensortide.core.sorting import count_repeats, lexsort, number
 from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
 from tensortide.errors import InputError
 
@@ -26,8 +26,9 @@ class Cells:
 
     def entries(self) -> Entries:
         """Sort into the order of each mode."""
-        return Entries.presorted(self.coords, np.arange(len(self.values)), self.values, self.shape,
-                                 self.weights)
+        return Entries.presorted(
+            self.coords, np.arange(len(self.values)), self.values, self.shape, self.weights
+        )
 
 
 def distinct_cells(
@@ -45,21 +46,23 @@ def distinct_cells(
     permutation = lexsort(coords, np.array(shape, np.int64))
     coords, values = coords[permutation], values[permutation]
     weights = weights[permutation] if len(weights) else NO_WEIGHTS
-    repeats = (coords[1:] == coords[:-1]).all(axis=1)
-    if not repeats.any():
+    n_repeats = count_repeats(coords)
+    if not n_repeats:
         return Cells(coords, values, weights, shape, 0)
+    repeats = (coords[1:] == coords[:-1]).all(axis=1)
     if rule == "error":
         first, second = _repeated_records(permutation, repeats)
         raise InputError(
             f"records {first} and {second} are for the same cell; pass duplicates='last', 'sum', "
-            "'mean' or 'count' to say how to combine them.")
+            "'mean' or 'count' to say how to combine them."
+        )
     starts = np.flatnonzero(np.concatenate([[True], ~repeats]))
     if rule == "last":
         ends = np.append(starts[1:], len(values)) - 1
         values, weights = values[ends], (weights[ends] if len(weights) else weights)
     else:
         values, weights = _added_up(values, weights, starts, rule)
-    return Cells(coords[starts], values, weights, shape, int(repeats.sum()))
+    return Cells(coords[starts], values, weights, shape, n_repeats)
 
 
 def _repeated_records(permutation: Positions, repeats: Flags) -> tuple[int, int]:
@@ -86,7 +89,7 @@ def _added_up(
 def compact(
     coords: Positions, old_shape: Shape, new_shape: Shape
 ) -> tuple[tuple[Positions, ...], Places]:
-    """Number the rows that a batch touches from zero on, mode by mode.
+    """Give the rows that a batch touches numbers from zero on, mode by mode.
 
     Returns the positions of the touched rows (ascending, all new ones among them) and the
     cells in the new numbers.  Cost ``b log b`` for b records, whatever the size of a mode.

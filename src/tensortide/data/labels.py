@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from tensortide.data.tables import Column
 
 
-_DTYPES = {"text": "O", "integer": "int64", "boolean": "bool", "date": "datetime64[D]",
-           "datetime": "datetime64[us]"}
+_DTYPES = {
+    "text": "O",
+    "integer": "int64",
+    "boolean": "bool",
+    "date": "datetime64[D]",
+    "datetime": "datetime64[us]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +38,33 @@ class Labels(Protocol):
 
     kind: str
 
-    def __len__(self) -> int: ...
-    def label(self, position: int) -> Any: ...
-    def array(self) -> AnyArray: ...
-    def append(self, fresh: Sequence[Any]) -> None: ...
-    def truncate(self, size: int) -> None: ...
-    def kept(self, keep: Flags) -> Labels: ...
-    def copy(self) -> Labels: ...
+    def __len__(self) -> int:
+        """Return the size of the mode."""
+        ...
+
+    def label(self, position: int) -> Any:
+        """Return the label at a position."""
+        ...
+
+    def array(self) -> AnyArray:
+        """Return all labels in the order of positions."""
+        ...
+
+    def append(self, fresh: Sequence[Any]) -> None:
+        """Add new labels at the end."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Take the newest labels away again."""
+        ...
+
+    def kept(self, keep: Flags) -> Labels:
+        """Return the labels of the rows that are kept, numbered anew."""
+        ...
+
+    def copy(self) -> Labels:
+        """Return an independent copy."""
+        ...
 
 
 class PositionLabels:
@@ -121,7 +146,8 @@ class NamedLabels:
         if column.kind != self.kind:
             raise InputError(
                 f"mode {mode!r} has {self.kind} labels, but column {mode!r} now holds "
-                f"{column.kind} labels, for instance {column.distinct[0]!r}.")
+                f"{column.kind} labels, for instance {column.distinct[0]!r}."
+            )
         size = len(self._labels)
         table = np.empty(len(column.distinct), np.int64)
         fresh: list[Any] = []

@@ -29,11 +29,12 @@ class Arrival:
     weights: Floats
     fresh: tuple[Sequence[Any], ...]
     old_shape: Shape
+    new_shape: Shape
 
-    @property
-    def new_shape(self) -> Shape:
-        """Return the shape after this arrival."""
-        return tuple(s + len(f) for s, f in zip(self.old_shape, self.fresh, strict=True))
+    def grown_mode(self) -> int | None:
+        """Return the mode that grows (the largest, if several do), or None."""
+        grown = [m for m, fresh in enumerate(self.fresh) if len(fresh)]
+        return max(grown, key=self.new_shape.__getitem__) if grown else None
 
 
 class Modes:
@@ -56,9 +57,12 @@ class Modes:
         order = records.order if isinstance(records, Batch) else np.ndim(records)
         check_order(order)
         if names is not None and len(names) != order:
-            raise InputError(f"there are {len(names)} modes {list(names)}, but the data have {order}.")
-        return cls(names or [f"mode_{m}" for m in range(order)],
-                   [PositionLabels() for _ in range(order)])
+            raise InputError(
+                f"there are {len(names)} modes {list(names)}, but the data have {order}."
+            )
+        return cls(
+            names or [f"mode_{m}" for m in range(order)], [PositionLabels() for _ in range(order)]
+        )
 
     @property
     def order(self) -> int:
@@ -80,8 +84,15 @@ class Modes:
             raise InputError(f"there is no mode {mode}; the tensor has {self.order}.")
         return mode % self.order
 
-    def read(self, records: Any, value: str, *, counting: bool = False, mask: Any = None,
-             append_along: int | None = None) -> Arrival:
+    def read(
+        self,
+        records: Any,
+        value: str,
+        *,
+        counting: bool = False,
+        mask: Any = None,
+        append_along: int | None = None,
+    ) -> Arrival:
         """Turn any kind of records into positions."""
         if is_table(records):
             if mask is not None:
@@ -111,7 +122,8 @@ class Modes:
                 row, mode = (int(i[0]) for i in np.nonzero(beyond))
                 raise InputError(
                     f"cell {row}: mode {self.names[mode]!r} has no position "
-                    f"{positions[row, mode]}, its size is {self.shape[mode]}.")
+                    f"{positions[row, mode]}, its size is {self.shape[mode]}."
+                )
             positions[beyond.any(axis=1)] = -1
         return positions
 
@@ -135,8 +147,16 @@ class Modes:
         if len(named) < self.order:
             raise InputError(
                 "this model was fitted with positions; give an array of positions or a Batch, "
-                "not a table.")
+                "not a table."
+            )
         return named
+
+    def _arrival(
+        self, coords: Positions, values: Floats, weights: Floats, fresh: Sequence[Sequence[Any]]
+    ) -> Arrival:
+        old = self.shape
+        new = tuple(size + len(labels) for size, labels in zip(old, fresh, strict=True))
+        return Arrival(coords, values, weights, tuple(fresh), old, new)
 
     def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
         named = self._named()
@@ -151,7 +171,7 @@ class Modes:
                 coords[:, mode], new = encoded.positions, encoded.fresh
             fresh.append(new)
         values = np.ones(n) if counting else table.values(value)
-        return Arrival(coords, values, NO_WEIGHTS, tuple(fresh), self.shape)
+        return self._arrival(coords, values, NO_WEIGHTS, fresh)
 
     def _read_batch(self, batch: Batch) -> Arrival:
         if batch.order != self.order:
@@ -161,10 +181,11 @@ class Modes:
             if size > len(labels) and labels.kind != "position":
                 raise InputError(
                     f"mode {self.names[mode]!r} has no position {size - 1}; new labels of a model "
-                    "with named labels come in tables.")
+                    "with named labels come in tables."
+                )
             fresh.append(range(len(labels), max(size, len(labels))))
         weights = NO_WEIGHTS if batch.weights is None else batch.weights
-        return Arrival(batch.coords, batch.values, weights, tuple(fresh), self.shape)
+        return self._arrival(batch.coords, batch.values, weights, fresh)
 
     def _read_array(self, array: Any, mask: Any, append_along: int | None) -> Arrival:
         dense, known = check_array(array, mask)
@@ -184,10 +205,12 @@ class Modes:
     def _check_slices(self, shape: Shape, mode: int) -> None:
         expected = tuple("any" if m == mode else s for m, s in enumerate(self.shape))
         fits = len(shape) == self.order and all(
-            m == mode or a == b for m, (a, b) in enumerate(zip(shape, self.shape, strict=True)))
+            m == mode or a == b for m, (a, b) in enumerate(zip(shape, self.shape, strict=True))
+        )
         if not fits:
             raise InputError(
-                f"slices along mode {self.names[mode]!r} must have shape {expected}, not {shape}.")
+                f"slices along mode {self.names[mode]!r} must have shape {expected}, not {shape}."
+            )
 
     def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:
         positions = np.empty((table.n_records, self.order), np.int64)
@@ -199,7 +222,8 @@ class Modes:
                 more = f" and {len(encoded.fresh) - 5} more" if len(encoded.fresh) > 5 else ""
                 raise InputError(
                     f"mode {name!r} has no label {shown}{more}; pass unknown='nan' to get NaN "
-                    "for such cells.")
+                    "for such cells."
+                )
             positions[:, mode] = encoded.positions
             unknown |= encoded.positions >= len(labels)
         positions[unknown] = -1

@@ -28,7 +28,8 @@ class DistinctCells:
     """
 
     registers: npt.NDArray[np.uint8] = field(
-        default_factory=lambda: np.zeros(REGISTERS, np.uint8), repr=False)
+        default_factory=lambda: np.zeros(REGISTERS, np.uint8), repr=False
+    )
     grown: int = 0
     reported: int = 0
     base: float = 0.0

@@ -74,7 +74,7 @@ class Store:
                 found, old_values = known, before
         grown = np.any(cells.coords >= np.array(self.entries.shape), axis=1)
         same = found.copy()
-        same[found] = (cells.values[found] == (0.0 if add else old_values))
+        same[found] = cells.values[found] == (0.0 if add else old_values)
         return Absorbed(Store(Entries(tuple(orders), cells.shape)), grown, found & ~same, same)
 
     def without(self, coords: Places) -> Store:
@@ -101,7 +101,9 @@ class Store:
                 stays = np.repeat(keep, np.diff(order.pointers))
                 kept = order.kept(stays)
                 rows = np.append(True, keep)
-                orders.append(ModeOrder(kept.pointers[rows], kept.others, kept.values, kept.weights))
+                orders.append(
+                    ModeOrder(kept.pointers[rows], kept.others, kept.values, kept.weights)
+                )
             else:
                 column = mode if mode < n else mode - 1
                 kept = order.kept(keep[order.others[:, column]])
@@ -141,8 +143,22 @@ def _merged(
     if not fresh.any():
         return ModeOrder(pointers, order.others, values, weights), found, before
     size = len(values) + int(fresh.sum())
-    out = ModeOrder(pointers, np.empty((size, order.others.shape[1]), np.int32), np.empty(size),
-                    np.empty(size if weighted else 0))
-    merge(order.others, values, weights, where[fresh], new.others[fresh], new.values[fresh],
-          new_weights[fresh] if weighted else new_weights, out.others, out.values, out.weights)
+    out = ModeOrder(
+        pointers,
+        np.empty((size, order.others.shape[1]), np.int32),
+        np.empty(size),
+        np.empty(size if weighted else 0),
+    )
+    merge(
+        order.others,
+        values,
+        weights,
+        where[fresh],
+        new.others[fresh],
+        new.values[fresh],
+        new_weights[fresh] if weighted else new_weights,
+        out.others,
+        out.values,
+        out.weights,
+    )
     return out, found, before

@@ -43,7 +43,8 @@ class Table:
         if missing:
             raise InputError(
                 f"there is no column {missing[0]!r}; the columns are "
-                f"{', '.join(repr(n) for n in self._columns) or 'none'}.")
+                f"{', '.join(repr(n) for n in self._columns) or 'none'}."
+            )
 
     def labels(self, name: str) -> Column:
         """Return a column of labels, hashed to codes."""
@@ -69,20 +70,29 @@ class Table:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         kind = column.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-                or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        if not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_null(kind)
+        ):
             raise InputError(f"column {name!r} must hold numbers, not {kind}.")
         if column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             raise InputError(
-                f"{name!r} is missing in record {row}; leave cells without a value out.")
-        return check_values(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), name)
+                f"{name!r} is missing in record {row}; leave cells without a value out."
+            )
+        return check_values(
+            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), name
+        )
 
 
 def is_table(records: Any) -> bool:
     """Tell whether the input has named columns."""
     return isinstance(records, Mapping) or any(
-        hasattr(type(records), name) for name in ("columns", "column_names"))
+        hasattr(type(records), name) for name in ("columns", "column_names")
+    )
 
 
 def _arrow_columns(records: Any) -> dict[str, Any]:
@@ -95,7 +105,8 @@ def _arrow_columns(records: Any) -> dict[str, Any]:
     except TypeError:
         raise InputError(
             f"records of type {type(records).__name__} cannot be read; give a pandas, polars or "
-            "pyarrow table, a dict of columns, a Batch or an array.") from None
+            "pyarrow table, a dict of columns, a Batch or an array."
+        ) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("pyarrow")
     return {name: _whole(frame.get_column(name).to_arrow()) for name in frame.columns}
@@ -111,7 +122,8 @@ def _arrow_column(name: str, column: Any) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise InputError(
             f"column {name!r} mixes types or holds what is neither label nor number: "
-            f"{str(error).splitlines()[0]}") from None
+            f"{str(error).splitlines()[0]}"
+        ) from None
 
 
 def _whole(column: Any) -> Any:
@@ -123,31 +135,38 @@ def _whole(column: Any) -> Any:
 def _label_kind(column: Any, name: str) -> tuple[str, Any]:
     """Return the kind of label, and the column in the one form that this kind has."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "text", column
-    if types.is_integer(kind):
-        plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
-        return "integer", plain.cast(pa.int64())
     if types.is_boolean(kind):
         return "boolean", column
+    plain = column.dictionary_decode() if coded else column
+    if types.is_integer(kind):
+        return "integer", plain.cast(pa.int64())
     if types.is_date(kind):
-        return "date", column.cast(pa.date32())
+        return "date", plain.cast(pa.date32())
     if types.is_timestamp(kind):
-        plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
-        naive = plain.cast(pa.timestamp("us", tz=kind.tz), safe=False)
-        days = naive.cast(pa.date32(), safe=False) if kind.tz is None else None
-        if days is not None and pc.all(pc.equal(days.cast(pa.timestamp("us")), naive)).as_py():
-            return "date", days
-        return "datetime", naive
-    if types.is_null(kind) and len(column) == 0:
-        return "text", column.cast(pa.string())
+        return _dates_or_times(plain)
     raise InputError(
         f"column {name!r} holds {kind} values, which cannot be labels; labels are text, whole "
-        "numbers, dates, times or booleans.")
+        "numbers, dates, times or booleans."
+    )
+
+
+def _dates_or_times(column: Any) -> tuple[str, Any]:
+    """Tell dates, which some libraries write as times at midnight, from times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    times = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    if column.type.tz is None:
+        days = times.cast(pa.date32(), safe=False)
+        if pc.all(pc.equal(days.cast(pa.timestamp("us")), times)).as_py():
+            return "date", days
+    return "datetime", times
 
 
 def _used_codes(codes: Positions, n_distinct: int) -> tuple[Positions, Positions]:

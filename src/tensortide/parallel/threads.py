@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 from tensortide.core.types import Floats
 from tensortide.core.updates import Run, serially
 from tensortide.core.workspace import Block
 
 
+@cache
 def runner(threads: int | None) -> Run:
     """Return a way to run the parts of a block on up to `threads` threads (None: all cores).
 

@@ -67,11 +67,14 @@ def load(path: str | Path) -> OnlineCP:
             if facts["version"] > VERSION:
                 raise FileError(
                     f"{file}: has format version {facts['version']}; this Tensortide reads up to "
-                    f"{VERSION}, please upgrade.")
+                    f"{VERSION}, please upgrade."
+                )
             arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(bundle.read(name)), allow_pickle=False)
-                for name in bundle.namelist() if name.endswith(".npy")
+                    io.BytesIO(bundle.read(name)), allow_pickle=False
+                )
+                for name in bundle.namelist()
+                if name.endswith(".npy")
             }
         return _restored(facts, arrays)
     except FileNotFoundError:
@@ -80,11 +83,20 @@ def load(path: str | Path) -> OnlineCP:
         raise
     except OSError as error:
         raise FileError(f"{file}: cannot be read: {error.strerror or error}.") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, EOFError,
-            InputError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        ValueError,
+        TypeError,
+        IndexError,
+        EOFError,
+        InputError,
+        NotImplementedError,
+    ) as error:
         raise FileError(
             f"{file}: is damaged or not a Tensortide model ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else 'no detail'}).") from None
+            f"{str(error).splitlines()[0] if str(error) else 'no detail'})."
+        ) from None
 
 
 def _contents(estimator: OnlineCP, model: Model) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -98,17 +110,30 @@ def _contents(estimator: OnlineCP, model: Model) -> tuple[dict[str, AnyArray], d
         elif labels.kind != "position":
             arrays[f"labels_{mode}"] = labels.array()
     grams, seen = model.factors.grams, model.seen
-    arrays |= {"gram_total": grams.total, "gram_error": grams.error, "gram_sums": grams.sums,
-               "seen_registers": seen.registers}
+    arrays |= {
+        "gram_total": grams.total,
+        "gram_error": grams.error,
+        "gram_sums": grams.sums,
+        "seen_registers": seen.registers,
+    }
     if model.store is not None:
         entries = model.store.entries
-        arrays |= {"coords": entries.coords(), "values": entries.orders[0].values,
-                   "weights": entries.orders[0].weights}
+        arrays |= {
+            "coords": entries.coords(),
+            "values": entries.orders[0].values,
+            "weights": entries.orders[0].weights,
+        }
     facts = {
-        "format": FORMAT, "version": VERSION, "params": _params(estimator),
-        "modes": list(model.modes.names), "label_kinds": kinds, "text_labels": texts,
-        "shape": list(model.modes.shape), "n_steps": model.n_steps,
-        "grown_last": model.grown_last, "rank": model.rank,
+        "format": FORMAT,
+        "version": VERSION,
+        "params": _params(estimator),
+        "modes": list(model.modes.names),
+        "label_kinds": kinds,
+        "text_labels": texts,
+        "shape": list(model.modes.shape),
+        "n_steps": model.n_steps,
+        "grown_last": model.grown_last,
+        "rank": model.rank,
         "seen": {"grown": seen.grown, "reported": seen.reported, "base": seen.base},
     }
     return arrays, facts
@@ -121,8 +146,11 @@ def _params(estimator: OnlineCP) -> dict[str, Any]:
     seed = params["seed"]
     if isinstance(seed, np.random.Generator):
         raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
-    return params | {"method": describe(recipe_for(params["method"])), "seed": int(seed),
-                     "modes": None if params["modes"] is None else list(params["modes"])}
+    return params | {
+        "method": describe(recipe_for(params["method"])),
+        "seed": int(seed),
+        "modes": None if params["modes"] is None else list(params["modes"]),
+    }
 
 
 def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
@@ -150,8 +178,15 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     seen = DistinctCells(arrays["seen_registers"], **facts["seen"])
     rules = Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add")
     estimator._model = Model(
-        params["method"], rules, Modes(facts["modes"], labels), Factors(rows, grams), store, seen,
-        facts["n_steps"], facts["grown_last"])
+        params["method"],
+        rules,
+        Modes(facts["modes"], labels),
+        Factors(rows, grams),
+        store,
+        seen,
+        facts["n_steps"],
+        facts["grown_last"],
+    )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     return estimator
 

@@ -43,7 +43,12 @@ def components_table(rows: Sequence[Floats], modes: Modes, top: int) -> pa.Table
 
     weights, factors = normalised(rows)
     columns: dict[str, list[Any]] = {
-        "component": [], "weight": [], "mode": [], "label": [], "loading": []}
+        "component": [],
+        "weight": [],
+        "mode": [],
+        "label": [],
+        "loading": [],
+    }
     for component, weight in enumerate(weights):
         for name, labels, unit in zip(modes.names, modes.labels, factors, strict=True):
             loadings = unit[:, component]

@@ -31,7 +31,8 @@ def dense_box(
         shape = " x ".join(str(len(factor)) for factor in chosen)
         raise InputError(
             f"the box {shape} has {cells:,} cells ({cells * 8 / 1e9:,.1f} GB); choose labels, use "
-            f"predict for single cells, or raise max_cells above {max_cells:,}.")
+            f"predict for single cells, or raise max_cells above {max_cells:,}."
+        )
     flat = chosen[0]
     for factor in chosen[1:]:
         flat = (flat[:, None, :] * factor[None, :, :]).reshape(-1, factor.shape[1])
@@ -44,11 +45,14 @@ def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:
         import xarray as xr
     except ImportError:
         raise TensortideError(
-            "to_xarray needs the package xarray: pip install 'tensortide[xarray]'.") from None
+            "to_xarray needs the package xarray: pip install 'tensortide[xarray]'."
+        ) from None
     data = {
         f"{name}_factor": xr.DataArray(
-            np.array(factor), dims=(name, "component"),
-            coords={name: labels.array(), "component": np.arange(factor.shape[1])})
+            np.array(factor),
+            dims=(name, "component"),
+            coords={name: labels.array(), "component": np.arange(factor.shape[1])},
+        )
         for name, labels, factor in zip(modes.names, modes.labels, rows, strict=True)
     }
     return xr.Dataset(data)

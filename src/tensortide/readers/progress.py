@@ -22,15 +22,21 @@ def watched_sweeps(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("preparing"), BarColumn(), TextColumn("{task.description}"),
-               TimeElapsedColumn())
+    columns = (
+        TextColumn("preparing"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting", total=starts * max_sweeps)
 
         def tell(start: int, sweep: int, objective: float) -> None:
             of = f"start {start + 1} of {starts}, " if starts > 1 else ""
-            progress.update(task, completed=start * max_sweeps + sweep,
-                            description=f"{of}sweep {sweep} of at most {max_sweeps}, "
-                                        f"objective {objective:.4g}")
+            progress.update(
+                task,
+                completed=start * max_sweeps + sweep,
+                description=f"{of}sweep {sweep} of at most {max_sweeps}, objective {objective:.4g}",
+            )
 
         yield tell

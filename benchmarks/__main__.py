@@ -1,0 +1,25 @@
+"""`make bench`: all speed measurements, each as a table that can be pasted into the docs."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import flat, peer, startup, sweep
+
+PARTS = {"startup": startup.main, "sweep": sweep.main, "flat": flat.main, "peer": peer.main}
+
+
+def main() -> None:
+    """Run the parts named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; default: all")
+    chosen = parser.parse_args().parts or list(PARTS)
+    for wrong in set(chosen) - set(PARTS):
+        parser.error(f"there is no part {wrong!r}; there are {', '.join(PARTS)}")
+    for part in chosen:
+        print(f"\n## {part}\n")
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -49,6 +49,8 @@ class Modes:
         """Set up empty modes that fit the first records."""
         if is_table(records):
             table = Table(records)
+            if not table.n_records:
+                raise InputError("there are no records to prepare from.")
             if names is None:
                 names = tuple(name for name in table.names if name != value)
             check_order(len(names))

@@ -36,8 +36,10 @@ def refused(model, sentence, error=tt.InputError, **call):
         (GOOD | {"day": [3.5, 4.0]}, "cannot be labels"),
         (GOOD | {"place": ["p0", None]}, "missing in record 1"),
         (GOOD | {"place": ["p0"]}, "different lengths"),
-        (7, "at least 2|shape|table"),
-        ("data.csv", "must hold numbers"),
+        (7, "must have shape"),
+        ("data.csv", "must be a table.*not str"),
+        (GOOD | {"place": "p0"}, "must be a list or an array"),
+        (GOOD | {"day": 3}, "must be a list or an array"),
     ],
 )
 def test_bad_records_are_refused_and_change_nothing(method, records, sentence):
@@ -150,6 +152,11 @@ def test_bad_method_options_are_refused(options, sentence):
         tt.gocpte(**options)
 
 
+@pytest.mark.parametrize("alpha", [tt.density(-1), lambda now: float("nan"), lambda now: "much"])
+def test_a_schedule_that_gives_no_weight_is_refused_and_changes_nothing(alpha):
+    refused(fitted(tt.gocpte(alpha=alpha)), "alpha must be a", records=GOOD)
+
+
 def test_order_one_is_refused():
     with pytest.raises(tt.InputError, match="at least 2 modes, not 1"):
         tt.OnlineCP(1).fit(np.ones(5))
@@ -242,6 +249,8 @@ def test_retiring_everything_or_the_unknown_is_refused():
         model.retire("place", list(model.labels_["place"]))
     with pytest.raises(tt.InputError, match="no label 'p77'"):
         model.retire("place", ["p77"])
+    with pytest.raises(tt.InputError, match="labels must be a list"):
+        model.retire("place", "p0")
     with pytest.raises(tt.InputError, match="no mode 'town'"):
         model.retire("town", ["p0"])
     assert fingerprint(model) == before

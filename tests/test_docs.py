@@ -15,7 +15,8 @@ PAGES = sorted([HERE / "README.md", HERE / "CONTRIBUTING.md", *(HERE / "docs").g
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples_run_and_print_what_is_shown(page):
     failed, _ = doctest.testfile(
-        str(page), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS)
+        str(page), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS
+    )
     assert failed == 0
 
 

@@ -173,10 +173,12 @@ def check_shape(shape: Any, positions: Positions) -> Shape:
 
 def check_array(array: Any, mask: Any) -> tuple[Floats, Flags]:
     """Return a dense array and which of its cells are observed (NaN or mask 0: missing)."""
-    try:
-        dense = np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the array must hold numbers.") from None
+    if np.iscomplexobj(array) or np.asarray(array).dtype.kind not in "biuf":
+        raise InputError(
+            "records must be a table, a dict of columns, a Batch or an array of real numbers, not "
+            f"{type(array).__name__}."
+        )
+    dense = np.asarray(array, dtype=np.float64)
     known = ~np.isnan(dense)
     if mask is not None:
         flags = np.asarray(mask)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tensortide.core.alpha import Circumstances
+from tensortide.core.alpha import Circumstances, check_number
 from tensortide.core.change import Change
 from tensortide.core.entries import Entries
 from tensortide.core.factors import Factors, RunningGrams
@@ -75,7 +75,9 @@ def step(
     predicted = predict(work, change)
     start_lower_rows(work, change.entries, recipe.beta, means, absent_zero=change.absent_zero)
 
-    alpha = recipe.forgetting * recipe.alpha(circumstances(change))
+    alpha = recipe.forgetting * check_number(
+        "alpha", recipe.alpha(circumstances(change)), least=0.0
+    )
     history = [BoxTerm(alpha, previous, upper_only=True)] if alpha > 0.0 else []
     strategy, data_terms = data_strategy(recipe, change)
     objective = sweep(work, change.entries, data_terms, history, recipe, run, watch)

@@ -162,7 +162,9 @@ class Modes:
 
     def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
         named = self._named()
-        table.require(self.names if counting else (*self.names, value))
+        table.require(self.names)
+        if not counting:
+            table.require((value,), " Pass value=... to name the column of values.")
         n = table.n_records
         coords = np.empty((n, self.order), np.int64)
         fresh: list[list[Any]] = []

@@ -37,13 +37,13 @@ class Table:
         """Names of the columns."""
         return list(self._columns)
 
-    def require(self, names: tuple[str, ...]) -> None:
+    def require(self, names: tuple[str, ...], advice: str = "") -> None:
         """Refuse a table that lacks a column."""
         missing = [name for name in names if name not in self._columns]
         if missing:
             raise InputError(
                 f"there is no column {missing[0]!r}; the columns are "
-                f"{', '.join(repr(n) for n in self._columns) or 'none'}."
+                f"{', '.join(repr(n) for n in self._columns) or 'none'}.{advice}"
             )
 
     def labels(self, name: str) -> Column:
@@ -115,6 +115,8 @@ def _arrow_columns(records: Any) -> dict[str, Any]:
 def _arrow_column(name: str, column: Any) -> Any:
     import pyarrow as pa
 
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise InputError(f"column {name!r} must be a list or an array, not the single {column!r}.")
     if hasattr(column, "to_arrow"):
         return _whole(column.to_arrow())
     try:

@@ -61,6 +61,8 @@ def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:
 def label_positions(modes: Modes, mode: int, wanted: Sequence[Any]) -> Positions:
     """Return the positions of labels of one mode."""
     labels = modes.labels[mode]
+    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
+        raise InputError(f"labels must be a list, not the single {wanted!r}.")
     positions = []
     for label in wanted:
         place = labels.position(label) if isinstance(labels, NamedLabels) else label

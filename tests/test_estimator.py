@@ -29,6 +29,15 @@ def test_a_noiseless_low_rank_stream_is_recovered(method):
     assert model.n_entries_ == len(run.coords)
 
 
+@pytest.mark.parametrize(("kind", "sign"), [("uniform", 1), ("uniform", -1), ("normal", 1)])
+def test_preparation_recovers_sparse_tensors_of_either_sign(kind, sign):
+    for seed in range(4):
+        truth = tt.simulate.low_rank((40, 40, 40), 3, kind=kind, noise=0.1, seed=seed)
+        batch = next(iter(tt.simulate.growth(truth, start=1.0, observed=0.1, seed=seed)))
+        model = tt.OnlineCP(3, seed=seed).fit(tt.Batch(batch.coords, sign * batch.values))
+        assert model.score(sign * truth.dense(clean=True)) > 0.9
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_several_modes_grow_in_one_batch(method):
     truth = tt.simulate.low_rank((20, 18, 16), 2, seed=4)
@@ -320,7 +329,7 @@ def test_same_records_and_seed_give_the_same_bits(method):
 def test_several_starts_keep_the_best():
     first = batches()[0]
     objectives = []
-    for starts in (1, 4):
+    for starts in (1, 6):
         model = tt.OnlineCP(4, modes=MODES, value="count").fit(first, starts=starts, max_sweeps=8)
         objectives.append(model.info_.objective)
     assert objectives[1] <= objectives[0]

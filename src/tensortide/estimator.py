@@ -102,15 +102,15 @@ class OnlineCP:
         records: Any,
         *,
         mask: Any = None,
-        starts: int = 1,
+        starts: int = 5,
         max_sweeps: int = 500,
         tol: float = 1e-6,
         progress: bool | None = None,
     ) -> OnlineCP:
         """Prepare: factors from scratch by alternating least squares; forgets what was before.
 
-        Stops when a sweep lowers the objective by less than `tol` of itself.  Of several
-        random `starts` the best is kept.  `mask` (1 observed) goes with an array.
+        Each of the random `starts` gets a few sweeps; the best goes on until a sweep lowers
+        the objective by less than `tol` of itself.  `mask` (1 observed) goes with an array.
         `progress` None shows a bar when standard error is a terminal.
         """
         began = time.perf_counter()
@@ -348,7 +348,7 @@ class OnlineCP:
         effort: tuple[int, int, float],
         progress: bool | None,
     ) -> tuple[Model, Info]:
-        from tensortide.core.prepare import Effort
+        from tensortide.core.prepare import TRIAL_SWEEPS, Effort
         from tensortide.model import Model, Rules
         from tensortide.parallel.threads import runner
         from tensortide.readers.progress import watched_sweeps
@@ -359,7 +359,7 @@ class OnlineCP:
             raise InputError("there are no records to prepare from.")
         rules = Rules(self.absent == "zero", self.duplicates, self.combine == "add")
         starts, max_sweeps, tol = effort
-        with watched_sweeps(starts, max_sweeps, show=progress) as tell:
+        with watched_sweeps(starts * TRIAL_SWEEPS + max_sweeps, show=progress) as tell:
             return Model.prepared(
                 recipe,
                 rules,

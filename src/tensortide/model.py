@@ -74,7 +74,7 @@ class Model:
         rng: np.random.Generator,
         effort: Effort,
         run: Run = serially,
-        on_sweep: Callable[[int, int, float], None] | None = None,
+        on_sweep: Callable[[int, float], None] | None = None,
     ) -> tuple[Model, Info]:
         """Make a model from first data."""
         shape = arrival.new_shape

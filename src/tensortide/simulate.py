@@ -84,7 +84,7 @@ def low_rank(
     sizes = tuple(int(s) for s in shape)
     if len(sizes) < 2 or min(sizes) < 1:
         raise InputError(f"shape must have at least 2 sizes from 1 on, not {shape!r}.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 2])  # not the numbers a model with this seed starts from
     factors = tuple(_draw(kind, (size, check_rank(rank)), rng) for size in sizes)
     direction = _draw(kind, factors[0].shape, rng)
     grams = np.prod([f.T @ f / len(f) for f in factors], axis=0)
@@ -213,7 +213,7 @@ def revise(stream: Stream, *, share: float = 0.02, size: float = 0.05, seed: int
 
 def random_mask(shape: Sequence[int], observed: float, *, seed: int = 0) -> npt.NDArray[np.bool_]:
     """Return a dense mask in which each cell is observed with this probability."""
-    return np.random.default_rng(seed).random(tuple(shape)) < observed
+    return np.random.default_rng([seed, 3]).random(tuple(shape)) < observed
 
 
 def _draw(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

@@ -15,6 +15,8 @@ from tensortide.core.types import Floats
 from tensortide.core.updates import Run, serially
 from tensortide.core.workspace import Workspace
 
+TRIAL_SWEEPS = 20  # enough to tell a poor start from a good one
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -22,7 +24,7 @@ class Effort:
 
     max_sweeps: int = 500
     tol: float = 1e-6
-    starts: int = 1
+    starts: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,72 +45,88 @@ def prepare(
     rng: np.random.Generator,
     effort: Effort,
     run: Run = serially,
-    on_sweep: Callable[[int, int, float], None] | None = None,
+    on_sweep: Callable[[int, float], None] | None = None,
 ) -> Prepared:
-    """Minimise the data term plus ridge from random starts and keep the best.
+    """Minimise the data term plus ridge from the best of several random starts.
 
-    `on_sweep` is told the number of the start, of the sweep, and the objective.
+    Each start gets a few sweeps; the one with the lowest objective is carried on until a
+    sweep lowers it by less than `tol` of itself.  `on_sweep` is told the number of sweeps
+    so far, of all starts, and the objective.
     """
-    best: Prepared | None = None
-    for start in range(effort.starts):
-        tell = None if on_sweep is None else _telling(on_sweep, start)
-        candidate = _one_start(recipe, change, rank, rng, effort, run, tell)
-        if best is None or candidate.objective < best.objective:
-            best = candidate
-    if best is None:
-        raise ValueError("no start")
-    return best
-
-
-def _telling(
-    on_sweep: Callable[[int, int, float], None], start: int
-) -> Callable[[int, float], None]:
-    return lambda number, objective: on_sweep(start, number, objective)
-
-
-def _one_start(
-    recipe: Recipe,
-    change: Change,
-    rank: int,
-    rng: np.random.Generator,
-    effort: Effort,
-    run: Run,
-    tell: Callable[[int, float], None] | None,
-) -> Prepared:
     shape = change.new_shape
-    work = Workspace([0] * len(shape), shape, rank)
-    work.stack[:] = rng.random(work.stack.shape)
-    _match_scale(work, change)
-    strategy, data_terms = data_strategy(recipe, change)
-    observed = observed_terms(recipe, change)
-    once = replace(recipe, sweeps=1)
-    last = np.inf
-    number, converged = 0, False
-    while number < effort.max_sweeps and not converged:
-        number += 1
-        goal = sweep(work, change.entries, data_terms, [], once, run)
-        if data_terms is not observed:
-            listed, boxes = observed(work, change.entries)
-            goal = Objective(work, listed, boxes, recipe.beta)
-        objective = goal.value()
-        if tell is not None:
-            tell(number, objective)
-        converged = bool(np.isfinite(last)) and last - objective <= effort.tol * last
-        last = objective
-    rows = work.rows()
+    strategy, _ = data_strategy(recipe, change)
+    descents = []
+    done = 0
+    for _ in range(effort.starts):
+        work = Workspace([0] * len(shape), shape, rank)
+        _random_start(work, change, rng)
+        descents.append(_Descent(recipe, change, work, effort.tol, run))
+    if len(descents) > 1:
+        for descent in descents:
+            done = descent.go_on(min(TRIAL_SWEEPS, effort.max_sweeps), done, on_sweep)
+    best = min(descents, key=lambda descent: descent.objective)
+    best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
+    rows = best.work.rows()
     if not change.absent_zero:
         fill_empty_rows(rows, change)
-    return Prepared(tuple(balanced(rows)), last, number, strategy, converged)
+    return Prepared(tuple(balanced(rows)), best.objective, best.sweeps, strategy, best.converged)
 
 
-def _match_scale(work: Workspace, change: Change) -> None:
-    """Scale the random start so that its values are as large as the data."""
+class _Descent:
+    """Sweeps from one start."""
+
+    def __init__(
+        self, recipe: Recipe, change: Change, work: Workspace, tol: float, run: Run
+    ) -> None:
+        self.work = work
+        self.objective = np.inf
+        self.sweeps = 0
+        self.converged = False
+        self._recipe = replace(recipe, sweeps=1)
+        self._change = change
+        self._tol = tol
+        self._run = run
+
+    def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
+        """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
+        entries = self._change.entries
+        _, data_terms = data_strategy(self._recipe, self._change)
+        observed = observed_terms(self._recipe, self._change)
+        for _ in range(sweeps):
+            if self.converged:
+                break
+            goal = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
+            if data_terms is not observed:
+                listed, boxes = observed(self.work, entries)
+                goal = Objective(self.work, listed, boxes, self._recipe.beta)
+            last, self.objective = self.objective, goal.value()
+            self.sweeps += 1
+            done += 1
+            self.converged = bool(last - self.objective <= self._tol * last < np.inf)
+            if on_sweep is not None:
+                on_sweep(done, self.objective)
+        return done
+
+
+def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> None:
+    """Draw the start: of one sign where the data mostly are, else of both, and of their size.
+
+    The wrong choice sends alternating least squares on sparse data into poor solutions of
+    huge, cancelling components (docs/numerics.md).
+    """
     values = change.entries.orders[0].values
-    size = float(np.sqrt(np.mean(np.square(values / (np.abs(values).max() or 1.0)))))
-    size *= float(np.abs(values).max())
-    typical = work.rank * 0.5**work.order  # mean of a sum of products of uniform numbers
+    largest = float(np.abs(values).max()) or 1.0
+    scaled = values / largest
+    lean = float(scaled.sum()) / float(np.abs(scaled).sum() or 1.0)
+    one_sign = abs(lean) > 0.5
+    draw = rng.random if one_sign else rng.standard_normal
+    work.stack[:] = draw(work.stack.shape)
+    if one_sign and lean < 0.0:
+        work.stack[work.part(0)] *= -1.0
+    own = float(np.prod([f.T @ f / len(f) for f in work.rows()], axis=0).sum())
+    size = largest * float(np.sqrt(np.mean(scaled * scaled)))
     if size > 0.0:
-        work.stack *= (size / typical) ** (1.0 / work.order)
+        work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
 def fill_empty_rows(rows: Sequence[Floats], change: Change) -> None:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def watched_sweeps(
-    starts: int, max_sweeps: int, *, show: bool | None
-) -> Iterator[Callable[[int, int, float], None] | None]:
+    most: int, *, show: bool | None
+) -> Iterator[Callable[[int, float], None] | None]:
     """Give a callback for `prepare` that draws a bar, or None where nobody watches.
 
-    `show` None means: when standard error is a terminal.  The bar counts sweeps of all
-    starts; preparation may stop before the last one, which is what it says then.
+    `show` None means: when standard error is a terminal.  The bar counts sweeps up to
+    `most`; preparation mostly converges before, and the text says "at most".
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield None
@@ -29,14 +29,13 @@ def watched_sweeps(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting", total=starts * max_sweeps)
+        task = progress.add_task("starting", total=most)
 
-        def tell(start: int, sweep: int, objective: float) -> None:
-            of = f"start {start + 1} of {starts}, " if starts > 1 else ""
+        def tell(done: int, objective: float) -> None:
             progress.update(
                 task,
-                completed=start * max_sweeps + sweep,
-                description=f"{of}sweep {sweep} of at most {max_sweeps}, objective {objective:.4g}",
+                completed=done,
+                description=f"sweep {done} of at most {most}, objective {objective:.4g}",
             )
 
         yield tell

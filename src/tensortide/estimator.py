@@ -359,7 +359,8 @@ class OnlineCP:
             raise InputError("there are no records to prepare from.")
         rules = Rules(self.absent == "zero", self.duplicates, self.combine == "add")
         starts, max_sweeps, tol = effort
-        with watched_sweeps(starts * TRIAL_SWEEPS + max_sweeps, show=progress) as tell:
+        most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
+        with watched_sweeps(most, show=progress) as tell:
             return Model.prepared(
                 recipe,
                 rules,

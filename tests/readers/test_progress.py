@@ -1,0 +1,54 @@
+"""A bar for a person who watches, silence otherwise; scores at the edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import tensortide as tt
+from tensortide.readers.metrics import fitness
+
+X = tt.simulate.low_rank((6, 5, 4), 2, noise=0.1, seed=0).dense()
+
+
+def test_fit_is_silent_when_nobody_watches(capfd):
+    tt.OnlineCP(2).fit(X)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_fit_shows_sweeps_and_objective_when_asked(capfd):
+    model = tt.OnlineCP(2).fit(X, progress=True, max_sweeps=7, tol=0.0, starts=1)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "preparing" in err
+    assert model.info_.sweeps == 7
+
+
+def test_what_the_bar_is_told_is_what_was_done():
+    from tensortide.core.prepare import Effort
+    from tensortide.data.modes import Modes
+    from tensortide.methods import gocpt
+    from tensortide.model import Model, Rules
+
+    told = []
+    modes = Modes.for_records(X, None, "value")
+    _, info = Model.prepared(
+        gocpt(),
+        Rules(),
+        modes,
+        modes.read(X, "value"),
+        2,
+        np.random.default_rng(0),
+        Effort(max_sweeps=30, tol=0.0, starts=2),
+        on_sweep=lambda n, o: told.append((n, o)),
+    )
+    assert [n for n, _ in told] == list(range(1, len(told) + 1))
+    assert len(told) == 20 + 30  # the start that lost, and all of the one that won
+    assert told[-1][1] == info.objective
+
+
+def test_fitness_of_zeros():
+    zeros = np.zeros(3)
+    assert fitness(zeros, zeros) == 1.0
+    assert fitness(zeros, np.ones(3)) == -math.inf

@@ -76,15 +76,14 @@ def start_lower(previous, data, new_shape, beta, *, absent_zero=False):
                 if not mine:
                     continue
                 p, q = beta * np.eye(rank), np.zeros(rank)
-                if absent_zero:
-                    others = [range(s) if k != n else [0] for k, s in enumerate(old_shape)]
+                cells = {c: data[c] for c in mine}
+                if absent_zero:  # the box of the old rows is complete: what is not listed is zero
+                    others = [range(s) if k != n else [i] for k, s in enumerate(old_shape)]
                     for c in itertools.product(*others):
-                        z = z_row(factors, c, n)
-                        p = p + np.outer(z, z)
-                for c in mine:
-                    z, (x, w) = z_row(factors, c, n), data[c]
-                    if not absent_zero:
-                        p = p + w * np.outer(z, z)
+                        cells.setdefault(c, (0.0, 1.0))
+                for c, (x, w) in cells.items():
+                    z = z_row(factors, c, n)
+                    p = p + w * np.outer(z, z)
                     q = q + w * x * z
                 found.append((n, i, np.linalg.solve(p, q)))
         for n, i, row in found:

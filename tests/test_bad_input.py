@@ -152,7 +152,7 @@ def test_bad_method_options_are_refused(options, sentence):
         tt.gocpte(**options)
 
 
-@pytest.mark.parametrize("alpha", [tt.density(-1), lambda now: float("nan"), lambda now: "much"])
+@pytest.mark.parametrize("alpha", [lambda now: -1.0, lambda now: float("nan"), lambda now: "much"])
 def test_a_schedule_that_gives_no_weight_is_refused_and_changes_nothing(alpha):
     refused(fitted(tt.gocpte(alpha=alpha)), "alpha must be a", records=GOOD)
 
@@ -234,12 +234,64 @@ def test_duplicate_cells_are_counted_or_refused():
 def test_retracting_needs_history_and_known_cells():
     cells = {m: GOOD[m] for m in MODES}
     refused(fitted("gocpte"), "keeps no history", records=None, retract=cells)
+    taken = set(zip(*(np.asarray(batches()[0][m]).tolist() for m in MODES), strict=True))
+    hole = next(
+        (f"p{p}", d, k)
+        for p in range(6)
+        for d in range(10)
+        for k in range(3)
+        if (f"p{p}", d, k) not in taken
+    )
+    refused(
+        fitted("gocpt"),
+        f"place '{hole[0]}', day {hole[1]}, delay {hole[2]} cannot be retracted",
+        records=None,
+        retract={m: [v] for m, v in zip(MODES, hole, strict=True)},
+    )
     refused(
         fitted("gocpt"),
         "has no label 'nowhere'",
         records=None,
         retract=cells | {"place": ["nowhere", "p0"]},
     )
+
+
+def test_parts_of_a_schedule_are_judged_when_made():
+    for make in (
+        lambda: tt.density(-1),
+        lambda: tt.density("q"),
+        lambda: tt.per_size(float("nan")),
+        lambda: tt.per_size(1, cap=-1),
+    ):
+        with pytest.raises(tt.InputError):
+            make()
+
+
+def test_a_checked_batch_cannot_be_changed_any_more():
+    batch = tt.Batch([[0, 0, 0]], [1.0], weights=[1.0])
+    for array in (batch.coords, batch.values, batch.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 99
+
+
+def test_one_mistyped_position_does_not_make_a_million_rows():
+    model = tt.OnlineCP(2, "gocpte").fit(np.random.default_rng(0).random((4, 5, 6)))
+    refused(model, "pass shape= to Batch", records=tt.Batch([[0, 0, 2_000_000_000]], [1.0]))
+
+
+def test_values_that_the_ridge_outweighs_are_refused():
+    x = tt.simulate.low_rank((6, 5, 8), 2, seed=1).dense()
+    with pytest.raises(tt.InputError, match="ridge beta=1e-05 outweighs"):
+        tt.OnlineCP(2).fit(1e-8 * x)
+    model = tt.OnlineCP(2, tt.gocpt(beta=1e-20)).fit(1e-8 * x)
+    assert model.score(1e-8 * x) > 0.99
+
+
+def test_labels_that_are_too_large_or_no_labels_at_all_are_refused():
+    refused(fitted(), "beyond 2.63", records=GOOD | {"day": np.array([2**63 + 5, 1], np.uint64)})
+    with pytest.raises(tt.InputError, match="list of column names"):
+        tt.OnlineCP(2, modes=(m for m in ("a", "b")))
+    refused(fitted(), "given by name or number", records=GOOD, mode=1.5)
 
 
 def test_retiring_everything_or_the_unknown_is_refused():
@@ -251,6 +303,10 @@ def test_retiring_everything_or_the_unknown_is_refused():
         model.retire("place", ["p77"])
     with pytest.raises(tt.InputError, match="labels must be a list"):
         model.retire("place", "p0")
+    positions = tt.OnlineCP(1).fit(np.ones((3, 3)))
+    for wrong in ([1.9], ["a"], [7], [-1]):
+        with pytest.raises(tt.InputError):
+            positions.retire(0, wrong)
     with pytest.raises(tt.InputError, match="no mode 'town'"):
         model.retire("town", ["p0"])
     assert fingerprint(model) == before
@@ -274,33 +330,47 @@ class Interruptions:
         return self
 
 
+def _steps(method):
+    _, second, third, *_ = batches()
+    yield lambda model: model.update(third)
+    yield lambda model: model.change_rank(3)
+    yield lambda model: model.change_rank(1)
+    yield lambda model: model.retire("place", ["p1"])
+    if method == "gocpt":
+        cells = {m: np.asarray(second[m])[:2] for m in MODES}
+        yield lambda model: model.update(third, retract=cells)
+
+
 @pytest.mark.parametrize("method", sorted(tt.METHODS))
 def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
-    """Ctrl-C at every single line of a step that grows, fills and revises."""
-    first, second, third, *_ = batches()
+    """Ctrl-C at every single line of a step that grows, fills and revises, and of the others."""
+    first, second, *_ = batches()
     model = tt.OnlineCP(2, method, modes=MODES, value="count").fit(first, max_sweeps=5)
     model.update(second)  # all imports and compilations are done
     before = fingerprint(model)
-    after = model.copy()
-    after.update(third)
-    done = fingerprint(after)
-    at, outcomes = 0, Counter()
-    while True:
-        at += 1
-        trial = model.copy()
-        interruption = Interruptions(at)
-        tracer = sys.gettrace()
-        sys.settrace(interruption)
-        try:
-            trial.update(third)
-            finished = True
-        except KeyboardInterrupt:
-            finished = False
-        finally:
-            sys.settrace(tracer)
-        if finished:
-            break
-        state = fingerprint(trial)
-        assert state in (before, done), f"half a step at line {at}: {dict(interruption.lines)}"
-        outcomes[state == before] += 1
-    assert outcomes[True] > 200
+    for step in _steps(method):
+        after = model.copy()
+        step(after)
+        done = fingerprint(after)
+        outcomes: Counter[bool] = Counter()
+        for at in range(1, 100_000):
+            trial = model.copy()
+            if not _interrupted(lambda: step(trial), at):  # noqa: B023 - called at once
+                break
+            state = fingerprint(trial)
+            assert state in (before, done), f"half a step at line {at}"
+            outcomes[state == before] += 1
+        assert outcomes[True] > 10
+
+
+def _interrupted(step, at: int) -> bool:
+    """Run a step with an interrupt at its n-th line; tell whether it came."""
+    tracer = sys.gettrace()
+    sys.settrace(Interruptions(at))
+    try:
+        step()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(tracer)
+    return False

@@ -8,7 +8,7 @@ import pytest
 import tensortide as tt
 from tensortide.core.factors import Factors
 from tensortide.data.labels import PositionLabels
-from tests.models import batches, fingerprint, fitted
+from tests.models import MODES, batches, fingerprint, fitted
 
 
 def economy_model(n_rows: int, rank: int = 5) -> tt.OnlineCP:
@@ -38,6 +38,16 @@ def test_rows_touched_do_not_depend_on_the_size_of_the_model():
         assert info.rows_read == info.rows_written == distinct
         assert more.rows_written == more.rows_read + 20
     assert touched[0] == touched[1]
+
+
+def test_rows_touched_are_those_of_the_labels_in_the_batch():
+    """The same with named labels, through a table."""
+    first, second, *_ = batches()
+    model = tt.OnlineCP(2, "gocpte", modes=MODES, value="count").fit(first, max_sweeps=2)
+    info = model.update(second)
+    labels = sum(len(set(np.asarray(second[m]).tolist())) for m in MODES)
+    assert info.rows_written == labels
+    assert info.rows_read == labels - sum(info.new_labels.values())
 
 
 def test_rows_outside_the_batch_are_not_written():

@@ -93,6 +93,7 @@ class OnlineCP:
         self.seed = seed
         self.threads = threads
         self._model: Model | None = None
+        self._used: dict[str, Any] = {}  # the parameters that the fitted model has
         self._check()
 
     # ------------------------------------------------------------------ learning
@@ -121,7 +122,7 @@ class OnlineCP:
         recipe = self._check()
         model, info = self._prepare(recipe, records, mask, (starts, max_sweeps, tol), progress)
         info = replace(info, seconds=time.perf_counter() - began)
-        self._model, self.info_ = model, info
+        self._model, self.info_, self._used = model, info, self.get_params()
         return self
 
     def update(
@@ -135,18 +136,21 @@ class OnlineCP:
         """
         began = time.perf_counter()
         if self._model is None:
+            if records is None:
+                raise NotFittedError("this model has seen no data yet; give records.")
             if retract is not None:
                 raise NotFittedError("there is nothing to retract from before the first data.")
             return self.fit(records, mask=mask).info_
         model = self._model
         cells = None if retract is None else self._retracted(model, retract)
         if records is None:
-            records = {name: [] for name in (*model.modes.names, self.value)}
-            if model.modes.labels[0].kind == "position":
-                records = _no_records(model.modes.order)
-        along = model.modes.index(mode)
+            records = _no_records(model.modes, self._used["value"])
         arrival = model.modes.read(
-            records, self.value, counting=self.duplicates == "count", mask=mask, append_along=along
+            records,
+            self._used["value"],
+            counting=self._used["duplicates"] == "count",
+            mask=mask,
+            append_along=model.modes.index(mode),
         )
         from tensortide.parallel.threads import runner
 
@@ -162,8 +166,10 @@ class OnlineCP:
         ``|old - new| / |old|`` over all cells.
         """
         number = check_rank(rank)
-        changed, lost = self._fitted().with_rank(number, self._rng())
+        model = self._fitted()
+        changed, lost = model.with_rank(number, self._rng(model.n_steps, model.rank))
         self._model, self.rank = changed, number
+        self._used["rank"] = number
         return lost
 
     def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
@@ -200,13 +206,16 @@ class OnlineCP:
         from tensortide.core.factors import values_at
         from tensortide.readers.metrics import fitness
 
-        arrival = model.modes.read(records, self.value, mask=mask)
+        arrival = model.modes.read(
+            records, self._used["value"], counting=self._used["duplicates"] == "count", mask=mask
+        )
         for name, fresh in zip(model.modes.names, arrival.fresh, strict=True):
             if len(fresh):
                 raise InputError(f"mode {name!r} has no label {next(iter(fresh))!r}.")
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
-        return fitness(arrival.values, values_at(model.rows(), arrival.coords))
+        cells = model.cells_of(arrival)
+        return fitness(cells.values, values_at(model.rows(), cells.coords))
 
     def components(self, top: int = 10) -> pa.Table:
         """Return who is in each component: component, weight, mode, label, loading.
@@ -270,7 +279,11 @@ class OnlineCP:
 
     @property
     def n_entries_(self) -> int:
-        """Distinct cells seen; without history an estimate (standard error 1.6 %)."""
+        """Distinct cells seen; without history an estimate.
+
+        Its standard error is 1.6 %; cells that are reported again after labels were retired
+        count twice.
+        """
         return round(self._fitted().n_entries)
 
     # ------------------------------------------------------------------ keeping
@@ -280,13 +293,14 @@ class OnlineCP:
         other = OnlineCP(**self.get_params())
         if self._model is not None:
             other._model, other.info_ = self._model.copy(), self.info_
+            other._used = dict(self._used)
         return other
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file: arrays and JSON, no pickle.  Replaces it whole or not."""
         from tensortide.readers.checkpoint import save_model
 
-        save_model(self, self._fitted(), Path(path))
+        save_model(self._used, self._fitted(), Path(path))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Return the constructor's parameters (scikit-learn's convention)."""
@@ -381,8 +395,11 @@ class OnlineCP:
             )
         return model.modes.cells(retract)
 
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.seed)
+    def _rng(self, *occasion: int) -> np.random.Generator:
+        """Return random numbers that depend on the seed and the occasion only."""
+        if isinstance(self.seed, np.random.Generator):
+            return self.seed
+        return np.random.default_rng([self.seed, *occasion] if occasion else self.seed)
 
     def _fitted(self) -> Model:
         if self._model is None:
@@ -390,7 +407,9 @@ class OnlineCP:
         return self._model
 
 
-def _no_records(order: int) -> Any:
+def _no_records(modes: Modes, value: str) -> Any:
     from tensortide.data.batch import Batch
 
-    return Batch(np.empty((0, order), np.int64), np.empty(0))
+    if modes.labels[0].kind == "position":
+        return Batch(np.empty((0, modes.order), np.int64), np.empty(0))
+    return {name: [] for name in (*modes.names, value)}

@@ -78,12 +78,16 @@ def describe(recipe: Recipe) -> dict[str, Any]:
         )
     return {
         "name": recipe.name,
-        "beta": recipe.beta,
+        "beta": float(recipe.beta),
         "sweeps": recipe.sweeps,
         "strategy": recipe.strategy,
-        "forgetting": recipe.forgetting,
-        "alpha": {"kind": type(alpha).__name__, **asdict(alpha)},  # type: ignore[call-overload]
+        "forgetting": float(recipe.forgetting),
+        "alpha": {"kind": type(alpha).__name__, **_plain(asdict(alpha))},  # type: ignore[call-overload]
     }
+
+
+def _plain(numbers: dict[str, Any]) -> dict[str, float | None]:
+    return {name: None if x is None else float(x) for name, x in numbers.items()}
 
 
 def from_description(facts: dict[str, Any]) -> Recipe:

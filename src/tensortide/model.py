@@ -16,7 +16,7 @@ import numpy as np
 from tensortide.core.change import Change
 from tensortide.core.engine import Outcome, commit, step, undo
 from tensortide.core.factors import Factors
-from tensortide.core.prepare import Effort, prepare
+from tensortide.core.prepare import Effort, prepare, values_too_small
 from tensortide.core.rank import lower_rank, raise_rank
 from tensortide.core.recipe import Recipe
 from tensortide.core.sorting import count_outside
@@ -102,6 +102,12 @@ class Model:
             best = prepare(recipe, change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _named(error, modes, arrival, (None,) * len(shape)) from None
+        if values_too_small(best, cells.values):
+            raise InputError(
+                f"the ridge beta={recipe.beta:g} outweighs values of at most "
+                f"{np.abs(cells.values).max():.2g}, so the model is zero; scale the values up or "
+                "pass a smaller beta."
+            )
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
@@ -133,11 +139,23 @@ class Model:
     @property
     def n_entries(self) -> float:
         """Distinct entries seen: exact with history, else an estimate (`data.sketch`)."""
-        return float(len(self.store)) if self.store is not None else self.seen.count()
+        if self.store is not None:
+            return float(len(self.store))
+        return min(self.seen.count(), math.prod(map(float, self.modes.shape)))
 
     def rows(self) -> list[Floats]:
         """Return views of all factors, for readers."""
         return self.factors.rows()
+
+    def cells_of(self, arrival: Arrival) -> Cells:
+        """Return the distinct cells of an arrival, combined by the rule of the model."""
+        return distinct_cells(
+            arrival.coords.astype(np.int32),
+            arrival.values,
+            arrival.weights,
+            arrival.new_shape,
+            self.rules.duplicates,
+        )
 
     def advance(
         self, arrival: Arrival, retract: Positions | None = None, run: Run = serially
@@ -163,7 +181,7 @@ class Model:
             absorbed,
             n_grown,
             before,
-            0 if retract is None else len(retract),
+            0 if retract is None else len(np.unique(retract, axis=0)),
         )
 
     def _change(
@@ -174,10 +192,8 @@ class Model:
         absorbed: Absorbed | None = None
         positions: tuple[Positions | None, ...] = (None,) * len(new)
         if self.store is not None:
-            cells = distinct_cells(
-                arrival.coords.astype(np.int32), arrival.values, arrival.weights, new, rule
-            )
-            store = self.store if retract is None else self.store.without(retract.astype(np.int32))
+            cells = self.cells_of(arrival)
+            store = self.store if retract is None else self._without(self.store, retract)
             absorbed = store.absorb(cells, add=self.rules.add, decay=self.recipe.forgetting)
             entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
         else:
@@ -202,6 +218,21 @@ class Model:
             self.rules.absent_zero,
         )
         return change, cells, absorbed, n_grown
+
+    def _without(self, store: Store, retract: Positions) -> Store:
+        cells = retract.astype(np.int32)
+        unknown = store.unknown(cells)
+        if len(unknown):
+            labels = (
+                f"{name} {known.label(int(position))!r}"
+                for name, known, position in zip(
+                    self.modes.names, self.modes.labels, unknown[0], strict=True
+                )
+            )
+            raise InputError(
+                f"the cell {', '.join(labels)} cannot be retracted: no value of it is known."
+            )
+        return store.without(cells)
 
     def _adopt(
         self, arrival: Arrival, outcome: Outcome, store: Store | None, seen: DistinctCells
@@ -266,9 +297,7 @@ class Model:
             rows = raise_rank(rows, rank, rng)
         elif rank < self.rank:
             rows, lost = lower_rank(rows, rank)
-        return self._with(
-            Factors([r.copy() for r in rows]), self.modes.copy(), self.store, self.seen
-        ), lost
+        return self._with(Factors(rows), self.modes.copy(), self.store, self.seen), lost
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
         """Return the model without some rows of a mode; positions close up."""

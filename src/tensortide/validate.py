@@ -61,7 +61,8 @@ def check_modes(modes: Any, value: Any) -> tuple[str, ...] | None:
     """Return the names of the modes, or None where they are to be taken from the data."""
     if modes is None:
         return None
-    if isinstance(modes, str) or not all(isinstance(m, str) for m in modes):
+    listed = isinstance(modes, list | tuple)
+    if not listed or not all(isinstance(m, str) for m in modes):
         raise InputError(f"modes must be a list of column names, not {modes!r}.")
     names = tuple(modes)
     check_order(len(names))
@@ -179,7 +180,7 @@ def check_array(array: Any, mask: Any) -> tuple[Floats, Flags]:
             f"{type(array).__name__}."
         )
     dense = np.asarray(array, dtype=np.float64)
-    known = ~np.isnan(dense)
+    known = ~np.isnan(dense) & ~np.ma.getmaskarray(array)
     if mask is not None:
         flags = np.asarray(mask)
         if flags.shape != dense.shape:

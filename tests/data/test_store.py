@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tensortide.data.cells import distinct_cells
 from tensortide.data.store import Store
-from tensortide.errors import InputError
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -95,11 +94,21 @@ StoreMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=1
 test_store_equals_a_dictionary = StoreMachine.TestCase
 
 
-def test_retracting_an_unknown_cell_names_it():
+def test_unknown_cells_are_found():
     cells = distinct_cells(np.array([[0, 1]], np.int32), np.ones(1), np.empty(0), (2, 2), "last")
     store = Store.empty(2).absorb(cells).store
-    with pytest.raises(InputError, match=r"cell \(1, 1\)"):
-        store.without(np.array([[1, 1]], np.int32))
+    assert store.unknown(np.array([[1, 1], [0, 1]], np.int32)).tolist() == [[1, 1]]
+
+
+def test_entries_that_have_faded_away_are_dropped():
+    def cell(day):
+        coords = np.array([[0, day]], np.int32)
+        return distinct_cells(coords, np.ones(1), np.empty(0), (1, day + 1), "last")
+
+    store = Store.empty(2)
+    for day in range(100):
+        store = store.absorb(cell(day), decay=0.5).store
+    assert 50 < len(store) < 60  # 2^-53 is the last weight above 1e-16
 
 
 def test_memory_per_entry_is_as_stated():

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import pty
+import re
+import subprocess
+import sys
 
 import numpy as np
 
@@ -17,12 +23,29 @@ def test_fit_is_silent_when_nobody_watches(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_fit_shows_sweeps_and_objective_when_asked(capfd):
-    model = tt.OnlineCP(2).fit(X, progress=True, max_sweeps=7, tol=0.0, starts=1)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "preparing" in err
-    assert model.info_.sweeps == 7
+def test_fit_shows_sweeps_and_objective_to_a_person():
+    """In a terminal of its own, as a person sees it."""
+    code = (
+        "import tensortide as tt; x = tt.simulate.low_rank((6, 5, 4), 2, noise=0.1).dense(); "
+        "tt.OnlineCP(2).fit(x, max_sweeps=3000, tol=0.0, starts=1)"
+    )
+    primary, secondary = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=secondary,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
+    ) as process:
+        os.close(secondary)
+        seen = b""
+        with contextlib.suppress(OSError):  # the terminal closes with the process
+            while chunk := os.read(primary, 65536):
+                seen += chunk
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    os.close(primary)
+    assert b"preparing" in seen
+    assert re.search(rb"sweep \d+ of at most 3020, objective", seen)
 
 
 def test_what_the_bar_is_told_is_what_was_done():

@@ -43,6 +43,10 @@ class density:  # noqa: N801 - reads as a word: alpha=density(1)
 
     factor: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Refuse what is no weight."""
+        check_number("the factor of density", self.factor, least=0.0)
+
     def __call__(self, now: Circumstances) -> float:
         """Return the weight."""
         return self.factor * now.density
@@ -60,6 +64,12 @@ class per_size:  # noqa: N801
 
     c: float
     cap: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no weight."""
+        check_number("c of per_size", self.c, least=0.0)
+        if self.cap is not None:
+            check_number("cap of per_size", self.cap, least=0.0)
 
     def __call__(self, now: Circumstances) -> float:
         """Return the weight."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensortide.core.boxes import add_exactly
-from tensortide.core.types import Floats, Positions, Shape
+from tensortide.core.types import Floats, Places, Positions, Shape
 from tensortide.core.workspace import Workspace
 
 _CHUNK = 1 << 18  # cells whose rows are gathered at once
@@ -68,9 +68,9 @@ class Factors:
     """
 
     def __init__(self, rows: Sequence[Floats], grams: RunningGrams | None = None) -> None:
-        self._buffers = [np.ascontiguousarray(r, dtype=np.float64) for r in rows]
         self.shape: Shape = tuple(len(r) for r in rows)
-        self.grams = RunningGrams.of(self._buffers) if grams is None else grams
+        self._buffers = [_with_room(r, len(r) + len(r) // 4 + 16) for r in rows]
+        self.grams = RunningGrams.of(rows) if grams is None else grams
         self.rows_read = 0
         self.rows_written = 0
 
@@ -113,9 +113,8 @@ class Factors:
         for mode, (where, new) in enumerate(zip(positions, rows, strict=True)):
             size = shape[mode]
             if size > len(self._buffers[mode]):
-                larger = np.empty((max(size, 2 * len(self._buffers[mode])), self.rank))
-                larger[: self.shape[mode]] = self._buffers[mode][: self.shape[mode]]
-                self._buffers[mode] = larger
+                known = self._buffers[mode][: self.shape[mode]]
+                self._buffers[mode] = _with_room(known, max(size, 2 * len(self._buffers[mode])))
             if where is None:
                 self._buffers[mode][: len(new)] = new
             else:
@@ -125,10 +124,16 @@ class Factors:
 
     def copy(self) -> Factors:
         """Return independent factors."""
-        return Factors([rows.copy() for rows in self.rows()], self.grams)
+        return Factors(self.rows(), self.grams)
 
 
-def values_at(rows: Sequence[Floats], positions: Positions) -> Floats:
+def _with_room(rows: Floats, capacity: int) -> Floats:
+    buffer = np.empty((capacity, rows.shape[1]))
+    buffer[: len(rows)] = rows
+    return buffer
+
+
+def values_at(rows: Sequence[Floats], positions: Positions | Places) -> Floats:
     """Return the values of the CP model at (n, N) positions, in the order given."""
     out = np.empty(len(positions))
     for first in range(0, len(positions), _CHUNK):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensortide.core.entries import Entries
+from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.objective import BoxTerm, Listed, Objective
 from tensortide.core.types import Flags, Floats
 from tensortide.core.updates import exact
@@ -78,7 +78,7 @@ def _solve_from(
     done[:n_upper] = False
     listed, boxes = Listed.squares(Entries((order,) * work.order, entries.shape)), []
     if absent_zero:
-        listed = Listed(listed.entries, None, listed.values, 0.0)
+        listed = _beside_zeros(work, mode, order, listed)
         boxes = [BoxTerm(1.0, None, upper_only=True)]
     objective = Objective(work, listed, boxes, beta)
     if boxes:
@@ -86,6 +86,16 @@ def _solve_from(
     # The box of the start is that of the old rows: for it a new row counts as if it were old.
     block = Block(mode, n_upper, work.n_rows[mode], absent_zero)
     return mode, exact(objective, block), done
+
+
+def _beside_zeros(work: Workspace, mode: int, order: ModeOrder, listed: Listed) -> Listed:
+    """Return the entries beside a box of zeros, which counts every cell of old rows once."""
+    limits = np.array([n for k, n in enumerate(work.n_upper) if k != mode])
+    boxed = np.all(order.others < limits, axis=1).astype(np.float64)
+    weights = order.weights if len(order.weights) else np.ones(len(boxed))
+    curvature = weights - boxed
+    curvatures = [curvature] * work.order if curvature.any() else None
+    return Listed(listed.entries, curvatures, listed.values, 0.0)
 
 
 def _mean_row(work: Workspace, mode: int, started: Flags, old_mean: Floats) -> Floats:

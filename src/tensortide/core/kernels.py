@@ -16,6 +16,7 @@ from tensortide.core.compiled import compiled
 from tensortide.core.types import Floats, Places, Positions
 
 BLOCK = 32  # entries whose outer products are summed at once, in vector registers
+SINGULAR = 1e-12  # share of a diagonal element below which a pivot is rounding, not information
 FEW = 12  # entries below which a block of mostly zeros costs more than it saves
 
 
@@ -295,7 +296,7 @@ def solve_rows(
         if not factored:
             for j in range(rank):
                 pivot = g[j, j]
-                floor = pivot * rank * 2.3e-16
+                floor = pivot * SINGULAR
                 for k in range(j):
                     pivot -= g[j, k] * g[j, k]
                 if not pivot > floor:

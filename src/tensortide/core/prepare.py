@@ -129,6 +129,12 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
+def values_too_small(prepared: Prepared, values: Floats) -> bool:
+    """Tell whether the ridge has pressed the model of non-zero values to zero."""
+    size = max(float(np.abs(rows).max()) for rows in prepared.rows)
+    return bool(values.any()) and size ** len(prepared.rows) < 1e-6 * float(np.abs(values).max())
+
+
 def fill_empty_rows(rows: Sequence[Floats], change: Change) -> None:
     """Give rows that have no entry the mean of those that have one."""
     for mode, order in enumerate(change.entries.orders):

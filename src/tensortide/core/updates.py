@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tensortide.core.kernels import SINGULAR
 from tensortide.core.objective import Objective
 from tensortide.core.types import Floats
 from tensortide.core.workspace import Block
@@ -89,7 +90,7 @@ def _pseudo_inverse(gram: Floats) -> Floats:
         return np.full_like(gram, np.nan)
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    keep = values > len(gram) * np.finfo(float).eps * values[-1]
+    keep = values > SINGULAR * values[-1]
     inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
     return np.asarray((vectors * inverse) @ vectors.T / np.outer(scale, scale))
 

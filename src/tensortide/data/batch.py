@@ -34,6 +34,7 @@ class Batch:
     values: Floats
     shape: Shape
     weights: Floats | None
+    declared: bool
 
     def __init__(self, coords: Any, values: Any, shape: Any = None, weights: Any = None) -> None:
         positions = check_positions(coords)
@@ -45,6 +46,10 @@ class Batch:
         put(self, "values", numbers)
         put(self, "shape", check_shape(shape, positions))
         put(self, "weights", None if weights is None else check_weights(weights, len(numbers)))
+        put(self, "declared", shape is not None)
+        for array in (self.coords, self.values, self.weights):
+            if array is not None:  # checked once, so they must not change any more
+                array.setflags(write=False)
 
     def __len__(self) -> int:
         """Return the number of entries."""

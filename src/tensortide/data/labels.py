@@ -22,6 +22,7 @@ _DTYPES = {
     "boolean": "bool",
     "date": "datetime64[D]",
     "datetime": "datetime64[us]",
+    "datetime UTC": "datetime64[us]",
 }
 
 
@@ -130,34 +131,36 @@ class NamedLabels:
         """Return the label at a position."""
         return self._labels[position]
 
-    def position(self, label: Any) -> int | None:
-        """Return the position of a label, or None."""
-        if isinstance(label, dt.datetime) and self.kind == "date":
-            label = label.date()
-        place = self._places.get(label)
-        return place if place is None or self._labels[place] == label else None
-
     def array(self) -> AnyArray:
         """Return all labels as an array."""
         return np.array(self._labels, dtype=_DTYPES[self.kind])
 
     def encode(self, column: Column, mode: str) -> Encoded:
         """Return positions; labels not yet known get the next ones, in order of appearance."""
-        if column.kind != self.kind:
-            raise InputError(
-                f"mode {mode!r} has {self.kind} labels, but column {mode!r} now holds "
-                f"{column.kind} labels, for instance {column.distinct[0]!r}."
-            )
         size = len(self._labels)
         table = np.empty(len(column.distinct), np.int64)
-        fresh: list[Any] = []
-        for i, label in enumerate(column.distinct):
+        fresh: dict[Any, int] = {}
+        for i, label in enumerate(self._converted(column, mode)):
             place = self._places.get(label)
             if place is None:
-                place = size + len(fresh)
-                fresh.append(label)
+                place = fresh.setdefault(label, size + len(fresh))
             table[i] = place
-        return Encoded(table[column.codes], fresh)
+        return Encoded(table[column.codes], list(fresh))
+
+    def _converted(self, column: Column, mode: str) -> list[Any]:
+        """Return the distinct labels in the kind of this mode: dates and midnights are the same."""
+        labels = column.distinct
+        if column.kind == self.kind:
+            return labels
+        if (column.kind, self.kind) == ("date", "datetime"):
+            return [dt.datetime.combine(day, dt.time()) for day in labels]
+        midnights = column.kind == "datetime" and all(t.time() == dt.time() for t in labels)
+        if midnights and self.kind == "date":
+            return [time.date() for time in labels]
+        raise InputError(
+            f"mode {mode!r} has {self.kind} labels, but column {mode!r} now holds "
+            f"{column.kind} labels, for instance {labels[0]!r}."
+        )
 
     def append(self, fresh: Sequence[Any]) -> None:
         """Add new labels at the end."""

@@ -82,9 +82,11 @@ class Modes:
             if mode in self.names:
                 return self.names.index(mode)
             raise InputError(f"there is no mode {mode!r}; the modes are {', '.join(self.names)}.")
+        if isinstance(mode, bool) or not isinstance(mode, int | np.integer):
+            raise InputError(f"a mode is given by name or number, not by {mode!r}.")
         if not -self.order <= mode < self.order:
             raise InputError(f"there is no mode {mode}; the tensor has {self.order}.")
-        return mode % self.order
+        return int(mode) % self.order
 
     def read(
         self,
@@ -188,8 +190,17 @@ class Modes:
                     "with named labels come in tables."
                 )
             fresh.append(range(len(labels), max(size, len(labels))))
+            self._check_growth(mode, len(fresh[-1]), batch)
         weights = NO_WEIGHTS if batch.weights is None else batch.weights
         return self._arrival(batch.coords, batch.values, weights, fresh)
+
+    def _check_growth(self, mode: int, growth: int, batch: Batch) -> None:
+        """Refuse a single large position, which is mostly a slip, to make a million rows."""
+        if growth > 1_000_000 and growth > 100 * len(batch) and not batch.declared:
+            raise InputError(
+                f"position {batch.shape[mode] - 1} would make mode {self.names[mode]!r} grow by "
+                f"{growth:,} rows for {len(batch)} records; if that is meant, pass shape= to Batch."
+            )
 
     def _read_array(self, array: Any, mask: Any, append_along: int | None) -> Arrival:
         dense, known = check_array(array, mask)
@@ -201,7 +212,7 @@ class Modes:
         batch = Batch(np.argwhere(known), dense[known], shape=dense.shape)
         if append_along is None:
             return self._read_batch(batch)
-        coords = batch.coords
+        coords = batch.coords.copy()
         coords[:, mode] += self.shape[mode]
         shape = tuple(s + dense.shape[m] if m == mode else s for m, s in enumerate(self.shape))
         return self._read_batch(Batch(coords, batch.values, shape=shape))

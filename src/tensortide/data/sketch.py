@@ -37,7 +37,7 @@ class DistinctCells:
     def after(self, coords: Positions, n_grown: int, n_cells: int) -> DistinctCells:
         """Return the count after a batch of `n_cells` distinct cells, `n_grown` surely new."""
         registers = self.registers.copy()
-        add_hashes(registers, coords)
+        add_hashes(registers, coords.copy())  # kernels take arrays that may be written
         return DistinctCells(registers, self.grown + n_grown, self.reported + n_cells, self.base)
 
     def shrunk(self, share: float) -> DistinctCells:

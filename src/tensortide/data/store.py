@@ -15,7 +15,6 @@ from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.sorting import locate, merge
 from tensortide.core.types import Flags, Floats, Places, Positions
 from tensortide.data.cells import Cells
-from tensortide.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,14 @@ class Store:
     def absorb(self, cells: Cells, *, add: bool = False, decay: float = 1.0) -> Absorbed:
         """Merge distinct cells in: the last value wins, or is added to the known one.
 
-        `decay` multiplies the weights of everything known before.  Cost: one pass over the
-        entries per mode, no sort of history.
+        `decay` multiplies the weights of everything known before; what has faded below 1e-16
+        of the heaviest entry is dropped.  Cost: one pass over the entries per mode, no sort of
+        history.
         """
+        if decay < 1.0 and len(self.entries.orders[0].weights):
+            faded = self._without_faded()
+            if len(faded) < len(self):
+                return faded.absorb(cells, add=add, decay=decay)
         news = cells.entries()
         weighted = decay < 1.0 or len(cells.weights) > 0 or len(self.entries.orders[0].weights) > 0
         orders, found, old_values = [], np.empty(0, bool), np.empty(0)
@@ -77,19 +81,31 @@ class Store:
         same[found] = cells.values[found] == (0.0 if add else old_values)
         return Absorbed(Store(Entries(tuple(orders), cells.shape)), grown, found & ~same, same)
 
+    def unknown(self, coords: Places) -> Places:
+        """Return those of the cells that have no entry."""
+        cells = self._distinct(coords)
+        _, found = _located(self.entries.orders[0], cells.orders[0])
+        return cells.coords()[~found]
+
     def without(self, coords: Places) -> Store:
-        """Forget cells; all must be known."""
-        distinct = np.unique(coords, axis=0).astype(np.int32)
-        news = Entries.listed(distinct, np.zeros(len(distinct)), self.entries.shape)
+        """Forget cells, which must be known."""
         orders = []
-        for mode, (order, gone) in enumerate(zip(self.entries.orders, news.orders, strict=True)):
-            where, found = _located(order, gone)
-            if mode == 0 and not found.all():
-                cell = tuple(int(i) for i in news.coords()[np.flatnonzero(~found)[0]])
-                raise InputError(f"cell {cell} cannot be retracted: no value of it is known.")
+        for order, gone in zip(self.entries.orders, self._distinct(coords).orders, strict=True):
+            where, _ = _located(order, gone)
             keep = np.ones(len(order.values), bool)
             keep[where] = False
             orders.append(order.kept(keep))
+        return Store(Entries(tuple(orders), self.entries.shape))
+
+    def _distinct(self, coords: Places) -> Entries:
+        cells = np.unique(coords, axis=0).astype(np.int32)
+        return Entries.listed(cells, np.zeros(len(cells)), self.entries.shape)
+
+    def _without_faded(self) -> Store:
+        """Drop entries whose weight has fallen below rounding of the heaviest."""
+        orders = [
+            o.kept(o.weights > 1e-16 * o.weights.max(initial=0.0)) for o in self.entries.orders
+        ]
         return Store(Entries(tuple(orders), self.entries.shape))
 
     def retire(self, mode: int, keep: Flags) -> Store:

@@ -147,28 +147,19 @@ def _label_kind(column: Any, name: str) -> tuple[str, Any]:
         return "boolean", column
     plain = column.dictionary_decode() if coded else column
     if types.is_integer(kind):
-        return "integer", plain.cast(pa.int64())
+        try:
+            return "integer", plain.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise InputError(f"column {name!r} holds labels beyond 2^63.") from None
     if types.is_date(kind):
         return "date", plain.cast(pa.date32())
-    if types.is_timestamp(kind):
-        return _dates_or_times(plain)
+    if types.is_timestamp(kind):  # with a time zone: as times in UTC
+        times = plain.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.timestamp("us"))
+        return ("datetime" if kind.tz is None else "datetime UTC"), times
     raise InputError(
         f"column {name!r} holds {kind} values, which cannot be labels; labels are text, whole "
         "numbers, dates, times or booleans."
     )
-
-
-def _dates_or_times(column: Any) -> tuple[str, Any]:
-    """Tell dates, which some libraries write as times at midnight, from times."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    times = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
-    if column.type.tz is None:
-        days = times.cast(pa.date32(), safe=False)
-        if pc.all(pc.equal(days.cast(pa.timestamp("us")), times)).as_py():
-            return "date", days
-    return "datetime", times
 
 
 def _used_codes(codes: Positions, n_distinct: int) -> tuple[Positions, Positions]:

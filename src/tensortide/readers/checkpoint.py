@@ -31,9 +31,9 @@ FORMAT = "tensortide model"
 VERSION = 1
 
 
-def save_model(estimator: OnlineCP, model: Model, path: Path) -> None:
+def save_model(params: dict[str, Any], model: Model, path: Path) -> None:
     """Write the model; the path holds either the old file or the whole new one."""
-    arrays, facts = _contents(estimator, model)
+    arrays, facts = _contents(params, model)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
     except OSError as error:
@@ -85,6 +85,7 @@ def load(path: str | Path) -> OnlineCP:
         raise FileError(f"{file}: cannot be read: {error.strerror or error}.") from None
     except (
         zipfile.BadZipFile,
+        AttributeError,
         KeyError,
         ValueError,
         TypeError,
@@ -99,7 +100,7 @@ def load(path: str | Path) -> OnlineCP:
         ) from None
 
 
-def _contents(estimator: OnlineCP, model: Model) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     arrays: dict[str, AnyArray] = {}
     kinds, texts = [], {}
     for mode, (labels, rows) in enumerate(zip(model.modes.labels, model.rows(), strict=True)):
@@ -126,7 +127,7 @@ def _contents(estimator: OnlineCP, model: Model) -> tuple[dict[str, AnyArray], d
     facts = {
         "format": FORMAT,
         "version": VERSION,
-        "params": _params(estimator),
+        "params": _plain(params),
         "modes": list(model.modes.names),
         "label_kinds": kinds,
         "text_labels": texts,
@@ -139,15 +140,17 @@ def _contents(estimator: OnlineCP, model: Model) -> tuple[dict[str, AnyArray], d
     return arrays, facts
 
 
-def _params(estimator: OnlineCP) -> dict[str, Any]:
+def _plain(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters as JSON knows them."""
     from tensortide.methods import describe, recipe_for
 
-    params = estimator.get_params()
     seed = params["seed"]
     if isinstance(seed, np.random.Generator):
         raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
     return params | {
         "method": describe(recipe_for(params["method"])),
+        "rank": int(params["rank"]),
+        "threads": None if params["threads"] is None else int(params["threads"]),
         "seed": int(seed),
         "modes": None if params["modes"] is None else list(params["modes"]),
     }
@@ -169,6 +172,8 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     shape = tuple(facts["shape"])
     labels = [_labels(facts, arrays, mode) for mode in range(len(shape))]
     rows = [np.array(arrays[f"factor_{mode}"], np.float64) for mode in range(len(shape))]
+    if any(r.shape[1:] != (facts["rank"],) for r in rows) or params["rank"] != facts["rank"]:
+        raise ValueError("factors and rank do not agree")
     if [len(r) for r in rows] != list(shape) or [len(known) for known in labels] != list(shape):
         raise ValueError("factors, labels and shape do not agree")
     grams = RunningGrams(arrays["gram_total"], arrays["gram_error"], arrays["gram_sums"])
@@ -188,6 +193,7 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
         facts["grown_last"],
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
+    estimator._used = estimator.get_params()
     return estimator
 
 
@@ -198,6 +204,6 @@ def _labels(facts: dict[str, Any], arrays: dict[str, AnyArray], mode: int) -> La
     if kind == "text":
         return NamedLabels(kind, facts["text_labels"][str(mode)])
     values: list[Any] = arrays[f"labels_{mode}"].tolist()
-    if kind == "datetime" and not all(isinstance(v, dt.datetime) for v in values):
+    if kind.startswith("datetime") and not all(isinstance(v, dt.datetime) for v in values):
         raise ValueError("labels are not of the kind they should be")
     return NamedLabels(kind, values)

@@ -10,6 +10,7 @@ import numpy as np
 from tensortide.core.types import Floats, Positions
 from tensortide.data.labels import NamedLabels
 from tensortide.data.modes import Modes
+from tensortide.data.tables import Table
 from tensortide.errors import InputError, TensortideError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:
         raise TensortideError(
             "to_xarray needs the package xarray: pip install 'tensortide[xarray]'."
         ) from None
+    if "component" in modes.names:
+        raise InputError("a mode named 'component' has no place beside the components in xarray.")
     data = {
         f"{name}_factor": xr.DataArray(
             np.array(factor),
@@ -60,13 +63,19 @@ def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:
 
 def label_positions(modes: Modes, mode: int, wanted: Sequence[Any]) -> Positions:
     """Return the positions of labels of one mode."""
-    labels = modes.labels[mode]
-    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
+    labels, name = modes.labels[mode], modes.names[mode]
+    if isinstance(wanted, str) or not hasattr(wanted, "__len__"):
         raise InputError(f"labels must be a list, not the single {wanted!r}.")
-    positions = []
-    for label in wanted:
-        place = labels.position(label) if isinstance(labels, NamedLabels) else label
-        if place is None or not 0 <= place < len(labels):
-            raise InputError(f"mode {modes.names[mode]!r} has no label {label!r}.")
-        positions.append(int(place))
-    return np.array(positions, np.int64)
+    if not len(wanted):
+        return np.empty(0, np.int64)
+    if isinstance(labels, NamedLabels):
+        encoded = labels.encode(Table({name: wanted}).labels(name), name)
+        if encoded.fresh:
+            raise InputError(f"mode {name!r} has no label {encoded.fresh[0]!r}.")
+        return encoded.positions
+    positions = np.asarray(wanted)
+    if positions.dtype.kind not in "iu":
+        raise InputError(f"labels of mode {name!r} are positions, not {wanted[0]!r}.")
+    for position in positions[(positions < 0) | (positions >= len(labels))]:
+        raise InputError(f"mode {name!r} has no label {int(position)!r}.")
+    return positions.astype(np.int64)

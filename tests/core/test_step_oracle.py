@@ -7,8 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tensortide.core.growth import start_lower_rows
+from tensortide.core.workspace import Workspace
 from tests import oracles
-from tests.engines import change_of, recipe, run_step
+from tests.engines import change_of, entries_of, recipe, run_step
 from tests.strategies import Growing, growing_tensors
 
 ALPHAS = st.sampled_from([0.0, 0.01, 0.3, 1.0])
@@ -24,6 +26,21 @@ def same(fast, slow):
 def close(fast, slow):
     for a, b in zip(fast, slow, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("absent_zero", [False, True])
+@given(case=growing_tensors(weighted=True), beta=BETAS)
+def test_new_rows_start_at_eq_baseline_initialize_lower(absent_zero, case, beta):
+    """Also rows that only meet new rows, and rows without any entry."""
+    old, new = case.old_shape, case.new_shape
+    work = Workspace(old, [n - o for o, n in zip(old, new, strict=True)], case.previous[0].shape[1])
+    for mode, rows in enumerate(case.previous):
+        work.stack[work.upper_part(mode)] = rows
+    means = np.array([rows.mean(axis=0) for rows in case.previous])
+    entries = entries_of(case.coords, case.values, new, case.weights)
+    start_lower_rows(work, entries, beta, means, absent_zero=absent_zero)
+    slow = oracles.start_lower(case.previous, case.data, new, beta, absent_zero=absent_zero)
+    close(work.rows(), slow)
 
 
 @pytest.mark.parametrize("economy", [False, True])

@@ -15,14 +15,8 @@ from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
 from tensortide.info import Info
-from tensortide.methods import recipe_for
-from tensortide.validate import (
-    check_choice,
-    check_count,
-    check_modes,
-    check_rank,
-    check_seed,
-)
+from tensortide.parameters import Parameters
+from tensortide.validate import check_choice, check_count, check_modes, check_rank
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +24,8 @@ if TYPE_CHECKING:
 
     from tensortide.model import Model
 
-_NAMES = ("rank", "method", "modes", "value", "absent", "duplicates", "combine", "seed", "threads")
 
-
-class OnlineCP:
+class OnlineCP(Parameters):
     """A rank-R CP model of a tensor that grows, fills up and is corrected.
 
     Parameters
@@ -302,25 +294,6 @@ class OnlineCP:
 
         save_model(self._used, self._fitted(), Path(path))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the constructor's parameters (scikit-learn's convention)."""
-        return {name: getattr(self, name) for name in _NAMES}
-
-    def set_params(self, **params: Any) -> OnlineCP:
-        """Set constructor parameters; those of a fitted model take effect at the next fit."""
-        before = self.get_params()
-        for name, value in params.items():
-            if name not in _NAMES:
-                raise InputError(f"there is no parameter {name!r}; there are {', '.join(_NAMES)}.")
-            setattr(self, name, value)
-        try:
-            self._check()
-        except InputError:
-            for name, value in before.items():
-                setattr(self, name, value)
-            raise
-        return self
-
     def __repr__(self) -> str:
         """Show the parameters that matter and what the model has seen."""
         name = self.method if isinstance(self.method, str) else self.method.name
@@ -331,28 +304,6 @@ class OnlineCP:
         return f"OnlineCP(rank={self.rank}, method={name!r}, {shape}, step {self.n_steps_})"
 
     # ------------------------------------------------------------------ inside
-
-    def _check(self) -> Recipe:
-        check_rank(self.rank)
-        recipe = recipe_for(self.method)
-        check_modes(self.modes, self.value)
-        check_choice("absent", self.absent, ("missing", "zero"))
-        check_choice("duplicates", self.duplicates, ("last", "sum", "mean", "count", "error"))
-        check_choice("combine", self.combine, ("replace", "add"))
-        check_seed(self.seed)
-        if self.threads is not None:
-            check_count("threads", self.threads, least=1)
-        if self.combine == "add" and not recipe.keeps_history:
-            raise InputError(
-                f"combine='add' needs the known values, which method {recipe.name!r} does not "
-                "keep; use method='gocpt', or add up before the update."
-            )
-        if recipe.keeps_history and recipe.forgetting < 1.0 and self.absent == "zero":
-            raise InputError(
-                "forgetting with absent='zero' would have to fade the zeros too, which are not "
-                "listed; use method='gocpte', or absent='missing'."
-            )
-        return recipe
 
     def _prepare(
         self,

@@ -69,3 +69,14 @@ def test_mistakes_are_a_sentence_and_exit_code_two():
     bad = run("demo", "--rank", "0")
     assert bad.returncode == 2
     assert bad.stderr.strip() == "tensortide: rank must be a whole number from 1 to 1000, not 0."
+
+
+def test_a_pipe_that_closes_early_gets_no_traceback():
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} demo | head -n 2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 2

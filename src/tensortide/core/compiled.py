@@ -27,14 +27,20 @@ def compiled(
     compile time, so results stay repeatable.  Exact summation needs it off.
     """
 
-    def wrap(function: Callable[P, T]) -> Callable[P, T]:
-        jit = numba.njit(
+    def jit(function: Callable[P, T], *, cache: bool) -> Callable[P, T]:
+        decorate = numba.njit(
             signature,
-            cache=True,
+            cache=cache,
             nogil=True,
             error_model="numpy",
             fastmath=REASSOCIATE if reassociate else False,
         )
-        return cast(Callable[P, T], jit(function))
+        return cast(Callable[P, T], decorate(function))
+
+    def wrap(function: Callable[P, T]) -> Callable[P, T]:
+        try:
+            return jit(function, cache=True)
+        except RuntimeError:  # no folder can be written: compile in every process
+            return jit(function, cache=False)
 
     return wrap

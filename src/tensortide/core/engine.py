@@ -69,7 +69,7 @@ def step(
         rest = factors.grams.minus_upper(work)
         work.leave_out(rest.matrices())
     means = factors.means()
-    for mode in range(work.order):
+    for mode in work.growing:
         work.stack[work.lower_part(mode)] = means[mode]
     previous = work.stack.copy()
     predicted = predict(work, change)
@@ -199,6 +199,6 @@ def _touched(change: Change) -> tuple[Shape, Shape]:
 def _largest_move(work: Workspace, previous: Floats) -> float:
     """Return the largest change of a number in the old rows."""
     moves = np.abs(work.stack - previous)
-    for mode in range(work.order):
+    for mode in work.growing:
         moves[work.lower_part(mode)] = 0.0
     return float(moves.max())

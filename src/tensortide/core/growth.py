@@ -24,7 +24,7 @@ def start_lower_rows(
     With absent cells zero the intersection box is complete: its Gram matrix is that of
     the old rows, and a new row without any entry is known to be zero.
     """
-    growing = [m for m in range(work.order) if work.n_rows[m] > work.n_upper[m]]
+    growing = work.growing
     started = {m: np.arange(work.n_rows[m]) < work.n_upper[m] for m in growing}
     if absent_zero:
         for mode in growing:

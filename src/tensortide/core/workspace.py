@@ -39,6 +39,7 @@ class Workspace:
         self.n_upper: Shape = tuple(n_upper)
         self.n_rows: Shape = tuple(u + n for u, n in zip(n_upper, n_lower, strict=True))
         self.bounds = [0, *accumulate(self.n_rows)]
+        self.growing = [m for m, n in enumerate(n_lower) if n]
         self.stack = np.zeros((self.bounds[-1], rank))
         self.rest = np.zeros((self.order, rank, rank))
         self.whole = True

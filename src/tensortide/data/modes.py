@@ -98,14 +98,12 @@ class Modes:
         append_along: int | None = None,
     ) -> Arrival:
         """Turn any kind of records into positions."""
-        if is_table(records):
+        if isinstance(records, Batch) or is_table(records):
             if mask is not None:
-                raise InputError("mask goes with an array; a table lists observed cells only.")
+                raise InputError("mask goes with an array; records list observed cells only.")
+            if isinstance(records, Batch):
+                return self._read_batch(records)
             return self._read_table(Table(records), value, counting=counting)
-        if isinstance(records, Batch):
-            if mask is not None:
-                raise InputError("mask goes with an array; a Batch lists observed cells only.")
-            return self._read_batch(records)
         return self._read_array(records, mask, append_along)
 
     def cells(self, cells: Any, *, unknown_is_nan: bool = False) -> Positions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,10 @@ def data_folder() -> Path:
 def load(name: str) -> Floats:
     """Return a data set as a dense array, growing mode last."""
     key = {"indian_pines": "cube", "orl_faces": "images"}[name]
-    with np.load(data_folder() / f"{name}.npz") as file:
+    path = data_folder() / f"{name}.npz"
+    if not path.is_file():
+        sys.exit(f"{path}: there is no such file; set TENSORTIDE_DATA to the folder of real data.")
+    with np.load(path) as file:
         return file[key].astype(np.float64)
 
 

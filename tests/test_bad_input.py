@@ -285,6 +285,32 @@ def test_values_that_the_ridge_outweighs_are_refused():
         tt.OnlineCP(2).fit(1e-8 * x)
     model = tt.OnlineCP(2, tt.gocpt(beta=1e-20)).fit(1e-8 * x)
     assert model.score(1e-8 * x) > 0.99
+    with pytest.warns(tt.TensortideWarning, match="ridge beta=1e-05 weighs .* scale the values up"):
+        tt.OnlineCP(1).fit(1e-6 * np.outer([1.0, 2, 3], [1.0, 2, 3]))
+
+
+@pytest.mark.parametrize(
+    "records", ["sales.csv", [{"a": 1}], [("a", 1), ("b", 2)], 5j, [[1], [1, 2]]]
+)
+def test_input_of_a_wrong_kind_is_named(records):
+    with pytest.raises(tt.InputError, match="records must be a table"):
+        tt.OnlineCP(1).fit(records)
+
+
+def test_a_forgotten_value_column_is_named():
+    with pytest.raises(tt.InputError, match="no column 'value'.*Pass value="):
+        tt.OnlineCP(1).fit({"place": ["a"], "week": [1], "sales": [2.5]})
+
+
+def test_the_line_of_a_step_tells_everything():
+    model = fitted()
+    second = batches()[1]
+    model.update(second)
+    cells = {m: np.asarray(second[m])[:2] for m in MODES}
+    assert "2 retracted" in str(model.update(retract=cells))
+    twice = {k: [*v, v[0]] for k, v in GOOD.items()}
+    assert "1 duplicates combined" in str(model.update(twice))
+    assert "not converged" in str(fitted().fit(batches()[0], max_sweeps=1, tol=0.0).info_)
 
 
 def test_labels_that_are_too_large_or_no_labels_at_all_are_refused():

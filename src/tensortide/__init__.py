@@ -10,7 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tensortide.errors import FileError, InputError, NotFittedError, SolveError, TensortideError
+from tensortide.errors import (
+    FileError,
+    InputError,
+    NotFittedError,
+    SolveError,
+    TensortideError,
+    TensortideWarning,
+)
 
 if TYPE_CHECKING:
     from tensortide import simulate
@@ -34,6 +41,7 @@ __all__ = [
     "OnlineCP",
     "SolveError",
     "TensortideError",
+    "TensortideWarning",
     "constant",
     "density",
     "gocpt",

@@ -11,6 +11,10 @@ class TensortideError(Exception):
     """Anything that Tensortide refuses or cannot do."""
 
 
+class TensortideWarning(UserWarning):
+    """Something works, but hardly as it was meant."""
+
+
 class InputError(TensortideError, ValueError):
     """The data, a label or a parameter is not what it has to be."""
 

@@ -203,7 +203,10 @@ class OnlineCP(Parameters):
         )
         for name, fresh in zip(model.modes.names, arrival.fresh, strict=True):
             if len(fresh):
-                raise InputError(f"mode {name!r} has no label {next(iter(fresh))!r}.")
+                raise InputError(
+                    f"mode {name!r} has no label {next(iter(fresh))!r}; score takes labels that "
+                    "the model has seen."
+                )
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
         cells = model.cells_of(arrival)

@@ -41,8 +41,12 @@ class Info:
         known = [("grown", self.grown), ("filled", self.filled), ("revised", self.revised)]
         if self.filled is None:
             known = [("grown", self.grown), ("filled or revised", self.in_old_box)]
+        known += [("unchanged", self.unchanged), ("retracted", self.retracted)]
         parts = [f"{count} {word}" for word, count in known if count]
-        labels = [f"+{n} {mode}" for mode, n in self.new_labels.items() if n]
-        error = "" if self.prequential_error is None else f", error {self.prequential_error:.3f}"
-        what = ", ".join([*parts, *labels]) or "nothing new"
-        return f"step {self.step}: {self.entries} entries ({what}){error}"
+        parts += [f"+{n} {mode}" for mode, n in self.new_labels.items() if n]
+        line = f"step {self.step}: {self.entries} entries ({', '.join(parts) or 'nothing new'})"
+        if self.duplicates:
+            line += f", {self.duplicates} duplicates combined"
+        if self.prequential_error is not None:
+            line += f", error before learning {self.prequential_error:.3f}"
+        return line + (", not converged" if self.converged is False else "")

@@ -7,6 +7,7 @@ writing back if anything, also an interrupt, comes between.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from tensortide.core.change import Change
 from tensortide.core.engine import Outcome, commit, step, undo
 from tensortide.core.factors import Factors
-from tensortide.core.prepare import Effort, prepare, values_too_small
+from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.rank import lower_rank, raise_rank
 from tensortide.core.recipe import Recipe
 from tensortide.core.sorting import count_outside
@@ -26,7 +27,7 @@ from tensortide.data.cells import Cells, compact, distinct_cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Absorbed, Store
-from tensortide.errors import InputError, SolveError
+from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.info import Info
 from tensortide.validate import check_rank_for
 
@@ -102,12 +103,7 @@ class Model:
             best = prepare(recipe, change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _named(error, modes, arrival, (None,) * len(shape)) from None
-        if values_too_small(best, cells.values):
-            raise InputError(
-                f"the ridge beta={recipe.beta:g} outweighs values of at most "
-                f"{np.abs(cells.values).max():.2g}, so the model is zero; scale the values up or "
-                "pass a smaller beta."
-            )
+        _judge_ridge(recipe.beta, best, cells)
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
@@ -320,6 +316,26 @@ class Model:
     ) -> Model:
         return Model(
             self.recipe, self.rules, modes, factors, store, seen, self.n_steps, self.grown_last
+        )
+
+
+def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:
+    """Refuse values that the ridge has pressed to zero, and warn where it weighs a tenth."""
+    size = float(cells.values @ cells.values)
+    ridge = beta * sum(float(np.vdot(rows, rows)) for rows in prepared.rows)
+    largest = f"{np.abs(cells.values).max():.2g}"
+    advice = "scale the values up or pass a smaller beta."
+    if size > 0.0 and prepared.is_zero(float(np.abs(cells.values).max())):
+        raise InputError(
+            f"the ridge beta={beta:g} outweighs values of at most {largest}, so the model is zero; "
+            + advice
+        )
+    if ridge > 0.1 * size > 0.0:
+        warnings.warn(
+            f"the ridge beta={beta:g} weighs {ridge / size:.0%} of the values, which are {largest} "
+            f"at most: the model is pulled to zero; {advice}",
+            TensortideWarning,
+            stacklevel=5,
         )
 
 

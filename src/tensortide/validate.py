@@ -172,9 +172,16 @@ def check_shape(shape: Any, positions: Positions) -> Shape:
     return declared
 
 
+def _holds_numbers(array: Any) -> bool:
+    try:
+        return np.asarray(array).dtype.kind in "biuf"
+    except ValueError:  # lists of different lengths
+        return False
+
+
 def check_array(array: Any, mask: Any) -> tuple[Floats, Flags]:
     """Return a dense array and which of its cells are observed (NaN or mask 0: missing)."""
-    if np.iscomplexobj(array) or np.asarray(array).dtype.kind not in "biuf":
+    if not _holds_numbers(array):
         raise InputError(
             "records must be a table, a dict of columns, a Batch or an array of real numbers, not "
             f"{type(array).__name__}."

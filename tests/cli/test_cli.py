@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ def test_demo_fits_a_narrow_terminal():
     done = run("demo", width=80)
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "…" not in done.stdout
+    narrow = run("demo", width=60).stdout
+    assert re.search(r"0\.99\d\d", narrow)  # the figures survive
 
 
 def test_methods_lists_the_registry():
@@ -68,7 +71,21 @@ def test_mistakes_are_a_sentence_and_exit_code_two():
     assert run("frobnicate").returncode == 2
     bad = run("demo", "--rank", "0")
     assert bad.returncode == 2
-    assert bad.stderr.strip() == "tensortide: rank must be a whole number from 1 to 1000, not 0."
+    assert "not in the range" in bad.stderr
+    assert bad.stdout == ""
+    assert run("demo", "--seed", "-1").returncode == 2
+
+
+def test_version_and_module():
+    version = run("--version").stdout
+    assert version.startswith("tensortide 0.")
+    done = subprocess.run(
+        [sys.executable, "-m", "tensortide", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == version
 
 
 def test_a_pipe_that_closes_early_gets_no_traceback():

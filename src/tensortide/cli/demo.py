@@ -38,10 +38,10 @@ def run_demo(*, seed: int, rank: int) -> None:
     """Simulate, learn, and print what happened."""
     console = Console()
     console.print(
-        "A simulated reporting stream: admissions by place, disease, date and delay.\n"
-        "Every day a date is added and earlier dates fill up; 70 % of the cells are ever\n"
-        f"reported.  {NEW_PLACES} places join on the way.  2 % of the published values change\n"
-        "every day by up to 5 %, at random: what any model can reach slowly falls.\n",
+        "A simulated reporting stream: admissions by place, disease, date and delay. Every day a "
+        "date is added and earlier dates fill up; 70 % of the cells are ever reported. "
+        f"{NEW_PLACES} places join on the way. 2 % of the published values change every day by up "
+        "to 5 %, at random: what any model can reach slowly falls.\n",
         highlight=False,
     )
     stream, truth = _stream(seed)
@@ -57,7 +57,8 @@ def run_demo(*, seed: int, rank: int) -> None:
         title_justify="left",
     )
     for header in ("step", "date", "new labels", "grown", "filled", "revised", "economy", "full"):
-        table.add_column(header, justify="left" if header == "new labels" else "right")
+        left = header == "new labels"
+        table.add_column(header, justify="left" if left else "right", no_wrap=not left)
     seconds = [0.0, 0.0]
     for step, batch in enumerate(batches[1:], start=2):
         infos = [model.update(batch) for model in models]
@@ -117,7 +118,12 @@ def _columns(batch: Any) -> dict[str, Any]:
 def _row(info: Info, models: list[OnlineCP], truth: Floats) -> Iterator[str]:
     yield str(info.step)
     yield models[0].labels_["date"][-1].item().strftime("%b %d")
-    yield ", ".join(f"{n} {name}" for name, n in info.new_labels.items() if n) or "-"
+    yield (
+        ", ".join(
+            f"{name}" if n == 1 else f"{n} {name}" for name, n in info.new_labels.items() if n
+        )
+        or "-"
+    )
     yield from (str(n) for n in (info.grown, info.filled, info.revised))
     for model in models:
         yield f"{_fitness(model, truth):.4f}"
@@ -143,7 +149,7 @@ def _print_components(console: Console, model: OnlineCP) -> None:
     for header in ("component", "weight", "places", "diseases", "delays"):
         table.add_column(header)
     rows = model.components(top=3).to_pylist()
-    for component in range(model.rank):
+    for component in range(min(model.rank, 5)):
         mine = [r for r in rows if r["component"] == component]
         names = [
             ", ".join(r["label"] for r in mine if r["mode"] == mode)

@@ -17,15 +17,30 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import tensortide
+
+        print(f"tensortide {tensortide.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
     """Keep a low-rank model of data that never stops changing."""
 
 
 @app.command()
 def demo(
-    seed: Annotated[int, typer.Option(help="Another stream with another number.")] = 0,
-    rank: Annotated[int, typer.Option(help="Number of components of the models.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Another stream with another number.")] = 0,
+    rank: Annotated[
+        int, typer.Option(min=1, max=20, help="Number of components of the models.")
+    ] = 3,
 ) -> None:
     """Show the engine at work on a simulated reporting stream.
 

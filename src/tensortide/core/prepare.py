@@ -37,6 +37,11 @@ class Prepared:
     strategy: str
     converged: bool
 
+    def is_zero(self, largest: float) -> bool:
+        """Tell whether the model is next to nothing beside values of this size."""
+        size = max(float(np.abs(rows).max()) for rows in self.rows)
+        return size ** len(self.rows) < 1e-6 * largest
+
 
 def prepare(
     recipe: Recipe,
@@ -127,12 +132,6 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
     size = largest * float(np.sqrt(np.mean(scaled * scaled)))
     if size > 0.0:
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
-
-
-def values_too_small(prepared: Prepared, values: Floats) -> bool:
-    """Tell whether the ridge has pressed the model of non-zero values to zero."""
-    size = max(float(np.abs(rows).max()) for rows in prepared.rows)
-    return bool(values.any()) and size ** len(prepared.rows) < 1e-6 * float(np.abs(values).max())
 
 
 def fill_empty_rows(rows: Sequence[Floats], change: Change) -> None:

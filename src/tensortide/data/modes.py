@@ -19,6 +19,8 @@ from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
 from tensortide.validate import check_array, check_order, check_positions
 
+VALUE_ADVICE = " Pass value=... to name the column of values."
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -52,11 +54,12 @@ class Modes:
             if not table.n_records:
                 raise InputError("there are no records to prepare from.")
             if names is None:
+                table.require((value,), VALUE_ADVICE)
                 names = tuple(name for name in table.names if name != value)
             check_order(len(names))
             table.require(names)
             return cls(names, [NamedLabels(table.labels(name).kind) for name in names])
-        order = records.order if isinstance(records, Batch) else np.ndim(records)
+        order = records.order if isinstance(records, Batch) else check_array(records, None)[0].ndim
         check_order(order)
         if names is not None and len(names) != order:
             raise InputError(
@@ -164,7 +167,7 @@ class Modes:
         named = self._named()
         table.require(self.names)
         if not counting:
-            table.require((value,), " Pass value=... to name the column of values.")
+            table.require((value,), VALUE_ADVICE)
         n = table.n_records
         coords = np.empty((n, self.order), np.int64)
         fresh: list[list[Any]] = []
@@ -216,13 +219,14 @@ class Modes:
         return self._read_batch(Batch(coords, batch.values, shape=shape))
 
     def _check_slices(self, shape: Shape, mode: int) -> None:
-        expected = tuple("any" if m == mode else s for m, s in enumerate(self.shape))
+        expected = " x ".join("any" if m == mode else str(s) for m, s in enumerate(self.shape))
         fits = len(shape) == self.order and all(
             m == mode or a == b for m, (a, b) in enumerate(zip(shape, self.shape, strict=True))
         )
         if not fits:
             raise InputError(
-                f"slices along mode {self.names[mode]!r} must have shape {expected}, not {shape}."
+                f"slices along mode {self.names[mode]!r} must have shape {expected}, not "
+                f"{' x '.join(map(str, shape))}."
             )
 
     def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:

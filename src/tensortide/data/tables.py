@@ -158,7 +158,7 @@ def _label_kind(column: Any, name: str) -> tuple[str, Any]:
         return ("datetime" if kind.tz is None else "datetime UTC"), times
     raise InputError(
         f"column {name!r} holds {kind} values, which cannot be labels; labels are text, whole "
-        "numbers, dates, times or booleans."
+        "numbers (convert with astype('int64')), dates, times or booleans."
     )
 
 

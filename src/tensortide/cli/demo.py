@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -52,19 +53,25 @@ def run_demo(*, seed: int, rank: int) -> None:
     for model in models:
         model.fit(batches[0])
     table = Table(
-        title="Entries that grew, filled or revised the tensor; then the fitness on "
-        "all cells,\nreported or not, of the economy and of the full model",
+        title="Entries that grew, filled or revised the tensor; then the fitness on all cells, "
+        "reported or not, of the economy and of the full model",
         title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
-    for header in ("step", "date", "new labels", "grown", "filled", "revised", "economy", "full"):
+    headers = ["step", "date", "new labels", "grown", "filled", "revised", "economy", "full"]
+    if console.width < 70:
+        headers.remove("new labels")
+    for header in headers:
         left = header == "new labels"
-        table.add_column(header, justify="left" if left else "right", no_wrap=not left)
+        table.add_column(header, justify="left" if left else "right", no_wrap=True)
     seconds = [0.0, 0.0]
     for step, batch in enumerate(batches[1:], start=2):
         infos = [model.update(batch) for model in models]
         seconds = [s + info.seconds for s, info in zip(seconds, infos, strict=True)]
         if step % 3 == 0 or step == len(batches):
-            table.add_row(*_row(infos[1], models, truth))
+            cells = dict(_row(infos[1], models, truth))
+            table.add_row(*(cells[header] for header in headers))
     console.print(table)
     n_steps = len(batches) - 1
     for model, total in zip(models, seconds, strict=True):
@@ -115,18 +122,15 @@ def _columns(batch: Any) -> dict[str, Any]:
     return columns | {"count": batch.values}
 
 
-def _row(info: Info, models: list[OnlineCP], truth: Floats) -> Iterator[str]:
-    yield str(info.step)
-    yield models[0].labels_["date"][-1].item().strftime("%b %d")
-    yield (
-        ", ".join(
-            f"{name}" if n == 1 else f"{n} {name}" for name, n in info.new_labels.items() if n
-        )
-        or "-"
-    )
-    yield from (str(n) for n in (info.grown, info.filled, info.revised))
-    for model in models:
-        yield f"{_fitness(model, truth):.4f}"
+def _row(info: Info, models: list[OnlineCP], truth: Floats) -> Iterator[tuple[str, str]]:
+    new = [name if n == 1 else f"{n} {name}" for name, n in info.new_labels.items() if n]
+    yield "step", str(info.step)
+    yield "date", models[0].labels_["date"][-1].item().strftime("%b %d")
+    yield "new labels", ", ".join(new) or "-"
+    yield from (("grown", str(info.grown)), ("filled", str(info.filled)))
+    yield "revised", str(info.revised)
+    for name, model in zip(("economy", "full"), models, strict=True):
+        yield name, f"{_fitness(model, truth):.4f}"
 
 
 def _fitness(model: OnlineCP, truth: Floats) -> float:
@@ -144,7 +148,10 @@ def _fitness(model: OnlineCP, truth: Floats) -> float:
 
 def _print_components(console: Console, model: OnlineCP) -> None:
     table = Table(
-        title="\nWho is in each component (economy model, strongest first)", title_justify="left"
+        title="\nWho is in each component (economy model, strongest first)",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for header in ("component", "weight", "places", "diseases", "delays"):
         table.add_column(header)

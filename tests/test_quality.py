@@ -7,14 +7,13 @@ import pytest
 
 from benchmarks import quality
 
-pytestmark = pytest.mark.real_data
-
 
 @pytest.fixture
 def here(real_data, monkeypatch):
     monkeypatch.setenv("TENSORTIDE_DATA", str(real_data))
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize(("method", "least"), [("gocpte", 0.890), ("gocpt", 0.897)])
 def test_indian_pines_completion_reaches_the_paper(here, method, least):
     """98 % masked, rank 5, one band a step: average over steps and five seeds."""
@@ -22,13 +21,14 @@ def test_indian_pines_completion_reaches_the_paper(here, method, least):
     assert np.mean(scores) >= least
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize(("method", "every"), [("gocpte", 1), ("gocpt", 20)])
 def test_orl_faces_factorization_reaches_the_paper(here, method, every):
     """A complete tensor, rank 5, one shot a step."""
     assert quality.run("orl_faces", method, seed=0, every=every)[0] >= 0.745
 
 
-def test_fitness_without_the_tensor_equals_fitness_with_it(here):
+def test_fitness_without_the_tensor_equals_fitness_with_it():
     rng = np.random.default_rng(0)
     x, seen = rng.random((5, 6, 7)), rng.random((5, 6, 7)) < 0.3
     factors = [rng.random((n, 2)) for n in (5, 6, 4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,9 @@ import sklearn.base
 import tensorly
 
 import tensortide as tt
+from tensortide.core.entries import Entries
+from tensortide.core.factors import Factors
+from tensortide.data.store import Store
 from tensortide.readers.components import normalised
 from tests.models import MODES, batches, fingerprint, fitted, same_factors, stream
 
@@ -550,6 +554,26 @@ def test_a_declared_shape_makes_rows_without_entries():
         assert info.new_labels["mode_1"] == 2
         assert np.isfinite(model.reconstruct()).all()
         assert (np.abs(model.factors_[1][-1]) > 0).any()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_new_labels_with_few_entries_are_solved_alike_at_any_scale(method):
+    """Fewer entries than components: huge values must not turn rounding into information."""
+    truth = tt.simulate.low_rank((30, 30, 40), 5, seed=3)
+    run = list(tt.simulate.growth(truth, start=0.75, seed=3))
+    predictions = []
+    for scale in (1.0, 1e9):
+        model = tt.OnlineCP(5, method).fit(tt.Batch(run[0].coords, run[0].values), max_sweeps=200)
+        inner = model._model
+        inner.factors = Factors([np.cbrt(scale) * rows for rows in inner.rows()])
+        if inner.store is not None:
+            orders = tuple(replace(o, values=scale * o.values) for o in inner.store.entries.orders)
+            inner.store = Store(Entries(orders, inner.store.entries.shape))
+        for batch in run[1:]:
+            few = np.arange(3) * 200
+            model.update(tt.Batch(batch.coords[few], scale * batch.values[few], shape=batch.shape))
+        predictions.append(model.reconstruct()[..., 30:] / scale)
+    np.testing.assert_allclose(predictions[1], predictions[0], rtol=0.02, atol=0.02)
 
 
 def test_update_before_fit_prepares():

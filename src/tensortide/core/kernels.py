@@ -267,11 +267,19 @@ def entries_value(
     return total
 
 
-@compiled("int64(float64[:,:,::1], float64[:,::1], float64, int64[::1], boolean, float64[:,::1])")
+@compiled(
+    "int64(float64[:,:,::1], float64[:,::1], float64, int64[::1], boolean, float64[:,::1], int64)"
+)
 def solve_rows(
-    gram: Floats, rhs: Floats, ridge: float, pointers: Positions, every_row: bool, rows: Floats
+    gram: Floats,
+    rhs: Floats,
+    ridge: float,
+    pointers: Positions,
+    every_row: bool,
+    rows: Floats,
+    first: int,
 ) -> int:
-    """Replace rows[s] by the solution of ``a (G + ridge I) = q``.
+    """Replace rows[s] by the solution of ``a (G + ridge I) = q``, from row `first` on.
 
     By Cholesky; gram is overwritten, and a single matrix serves all rows.  Rows without
     entries stay as they are unless `every_row`, and so does a row whose G is zero.  Returns
@@ -281,7 +289,7 @@ def solve_rows(
     shared = gram.shape[0] == 1
     factored = False
     silent = False
-    for s in range(rhs.shape[0]):
+    for s in range(first, rhs.shape[0]):
         if not every_row and pointers[s] == pointers[s + 1]:
             continue
         g = gram[0 if shared else s]

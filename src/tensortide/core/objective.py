@@ -9,8 +9,9 @@ Every block of rows minimises a quadratic, given by its normal equations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import entries_value, predict_entries, solve_rows
 from tensortide.core.types import Floats
 from tensortide.core.workspace import Block, Workspace
+
+Careful: TypeAlias = Callable[[NormalEquations, float, Block], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +115,29 @@ class Objective:
         gram += self.beta * np.eye(self.work.rank)
         return NormalEquations(gram[0] if self.listed.curvatures is None else gram, rhs)
 
-    def solution(self, block: Block) -> tuple[Floats, int]:
-        """Return the rows that minimise the objective and the first that has none, or -1.
+    def solve(self, block: Block, careful: Careful) -> Floats:
+        """Return the rows of a block that minimise the objective with all other rows fixed.
 
-        Needs settled Gram matrices.
+        Needs settled Gram matrices.  Rows whose equations have no safe solution by Cholesky
+        are handed to `careful`, with their equations; the others are not slowed down by them.
         """
         gram, rhs = self._sums(block)
-        order = self.listed.entries.orders[block.mode]
+        pointers = self.listed.entries.orders[block.mode].pointers[block.first : block.last + 1]
         rows = self.work.stack[self.work.stacked(block)].copy()
-        failed = solve_rows(
-            gram, rhs, self.beta, order.pointers[block.first : block.last + 1], self.every_row, rows
-        )
-        return rows, failed
+        failed = solve_rows(gram, rhs, self.beta, pointers, self.every_row, rows, 0)
+        while failed >= 0:
+            last = failed + 1
+            if len(gram) == 1:  # one matrix for all rows: the others have no better one
+                last = len(rows)
+            for row in range(failed, last):
+                if self.every_row or pointers[row] < pointers[row + 1]:
+                    at = block.first + row
+                    one = Block(block.mode, at, at + 1, block.upper)
+                    rows[row] = careful(self.equations(one), self.beta, one)
+            failed = -1
+            if last < len(rows):
+                failed = solve_rows(gram, rhs, self.beta, pointers, self.every_row, rows, last)
+        return rows
 
     def _sums(self, block: Block) -> tuple[Floats, Floats]:
         mode, work, listed = block.mode, self.work, self.listed

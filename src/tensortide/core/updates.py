@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import SINGULAR
 from tensortide.core.objective import Objective
 from tensortide.core.types import Floats
@@ -51,48 +52,39 @@ def exact(objective: Objective, block: Block) -> Floats:
     positive definite but rounding hides it, the smallest-norm solution is taken; without a
     ridge a singular matrix is an error that names the row.
     """
-    rows, failed = objective.solution(block)
-    if failed >= 0:
-        _solve_carefully(objective, block, rows, failed)
-    return rows
+    return objective.solve(block, _careful_row)
 
 
-def _solve_carefully(objective: Objective, block: Block, rows: Floats, failed: int) -> None:
-    """Go on from a row whose matrix is singular to working precision."""
-    equations, beta = objective.equations(block), objective.beta
-    pointers = objective.listed.entries.orders[block.mode].pointers
-    for row in range(failed, len(rows)):
-        position = block.first + row
-        gram = equations.gram if equations.gram.ndim == 2 else equations.gram[row]
-        empty = pointers[position] == pointers[position + 1] and not objective.every_row
-        if empty or not (gram - beta * np.eye(len(gram))).any():
-            continue
-        if beta == 0.0 and np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
-            raise SolveError(
-                "its equations are singular (fewer independent entries than components); use "
-                "beta > 0 or a smaller rank",
-                mode=block.mode,
-                position=position,
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows[row] = equations.rhs[row] @ _pseudo_inverse(gram)
-        if not np.isfinite(rows[row]).all():
-            raise SolveError(
-                "its equations have no finite solution: values or factors are too large; scale "
-                "the values down",
-                mode=block.mode,
-                position=position,
-            )
+def _careful_row(equations: NormalEquations, beta: float, block: Block) -> Floats:
+    """Solve the equations of one row that are singular to working precision."""
+    gram = equations.gram.reshape(equations.gram.shape[-2:])
+    if beta == 0.0 and np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
+        raise SolveError(
+            "its equations are singular (fewer independent entries than components); use "
+            "beta > 0 or a smaller rank",
+            mode=block.mode,
+            position=block.first,
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        row = equations.rhs[0] @ _pseudo_inverse(gram)
+    if not np.isfinite(row).all():
+        raise SolveError(
+            "its equations have no finite solution: values or factors are too large; scale "
+            "the values down",
+            mode=block.mode,
+            position=block.first,
+        )
+    return np.asarray(row)
 
 
 def _pseudo_inverse(gram: Floats) -> Floats:
+    """Invert on the directions that are more than rounding: the limit of a vanishing ridge."""
     if not np.isfinite(gram).all():
         return np.full_like(gram, np.nan)
-    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    values, vectors = np.linalg.eigh(gram)
     keep = values > SINGULAR * values[-1]
     inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
-    return np.asarray((vectors * inverse) @ vectors.T / np.outer(scale, scale))
+    return np.asarray((vectors * inverse) @ vectors.T)
 
 
 def _parts(objective: Objective, block: Block) -> list[Block]:

@@ -1,4 +1,4 @@
-"""Fitness on real data: the figures of docs/quality.md, printed by `make figures`.
+"""Fitness on real data: the figures of docs/measurements.md, printed by `make figures`.
 
 Indian Pines: 98 % masked, rank 5, the first 10 % of the bands as preparation, then one band
 a step; average over steps of the fitness on the masked cells of the bands seen so far.

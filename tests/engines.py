@@ -32,7 +32,6 @@ def change_of(case, *, economy: bool, absent_zero: bool = False, weighted: bool 
         cells.entries(),
         positions,
         cells.coords,
-        cells.values,
         1.0,
         1,
         max(new),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 import tensortide as tt
@@ -17,6 +19,13 @@ def stream(seed=0, shape=(6, 20, 3), **options):
 def batches(seed=0, **options):
     names = {"place": [f"p{i}" for i in range(6)]}
     return list(stream(seed, **options).tables(MODES, "count", names))
+
+
+def unreported_cell():
+    """A cell of the first batch's box that no record of it is for."""
+    taken = set(zip(*(np.asarray(batches()[0][m]).tolist() for m in MODES), strict=True))
+    box = itertools.product((f"p{p}" for p in range(6)), range(10), range(3))
+    return next(cell for cell in box if cell not in taken)
 
 
 def fitted(method="gocpt", **options):

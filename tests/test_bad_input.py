@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tests.models import MODES, batches, fingerprint, fitted
+from tests.models import MODES, batches, fingerprint, fitted, unreported_cell
 
 GOOD = {"place": ["p0", "p1"], "day": [3, 4], "delay": [0, 1], "count": [1.0, 2.0]}
 
@@ -234,14 +234,7 @@ def test_duplicate_cells_are_counted_or_refused():
 def test_retracting_needs_history_and_known_cells():
     cells = {m: GOOD[m] for m in MODES}
     refused(fitted("gocpte"), "keeps no history", records=None, retract=cells)
-    taken = set(zip(*(np.asarray(batches()[0][m]).tolist() for m in MODES), strict=True))
-    hole = next(
-        (f"p{p}", d, k)
-        for p in range(6)
-        for d in range(10)
-        for k in range(3)
-        if (f"p{p}", d, k) not in taken
-    )
+    hole = unreported_cell()
     refused(
         fitted("gocpt"),
         f"place '{hole[0]}', day {hole[1]}, delay {hole[2]} cannot be retracted",

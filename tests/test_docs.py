@@ -36,3 +36,10 @@ def test_the_readme_shows_examples():
 
 def test_no_placeholder_is_left():
     assert not [page.name for page in PAGES if "@@" in page.read_text(encoding="utf-8")]
+
+
+def test_pages_named_in_the_code_exist():
+    files = [p for d in ("src", "tests", "benchmarks") for p in (HERE / d).rglob("*.py")]
+    named = {m for p in files for m in re.findall(r"docs/\w+\.md", p.read_text(encoding="utf-8"))}
+    assert named
+    assert not [page for page in named if not (HERE / page).exists()]

@@ -16,7 +16,7 @@ from tensortide.core.entries import Entries
 from tensortide.core.factors import Factors
 from tensortide.data.store import Store
 from tensortide.readers.components import normalised
-from tests.models import MODES, batches, fingerprint, fitted, same_factors, stream
+from tests.models import MODES, batches, fingerprint, fitted, same_factors, stream, unreported_cell
 
 METHODS = sorted(tt.METHODS)
 
@@ -106,14 +106,7 @@ def test_nan_and_mask_mark_the_same_cells_as_missing():
 def test_info_tells_growth_filling_and_revision():
     model = fitted("gocpt")
     known = {k: np.asarray(v)[:4] for k, v in batches()[0].items()}
-    taken = set(zip(*(np.asarray(batches()[0][m]).tolist() for m in MODES), strict=True))
-    hole = next(
-        (f"p{p}", d, k)
-        for p in range(6)
-        for d in range(10)
-        for k in range(3)
-        if (f"p{p}", d, k) not in taken
-    )
+    hole = unreported_cell()
     records = {
         "place": [*known["place"], hole[0], "new"],
         "day": [*known["day"], hole[1], 0],

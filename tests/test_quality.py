@@ -1,4 +1,4 @@
-"""Fitness on real data; the figures in docs/quality.md come from `make figures`."""
+"""Fitness on real data; the figures in docs/measurements.md come from `make figures`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensortide.core.entries import Entries
-from tensortide.core.types import Floats, Places, Positions, Shape
+from tensortide.core.types import Places, Positions, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Change:
     `entries` is what the method sees, in local rows: row ``i`` of mode ``n`` stands for
     position ``positions[n][i]`` (ascending, so old rows come first), or for position ``i``
     where ``positions[n]`` is None: all rows take part.  `arrived` are the local cells of
-    the batch itself with their values, to be predicted before they are learned.
+    the batch itself, to be predicted before they are learned.
     `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
     that are not listed mean; `growing` is the size of the mode that grows.
     """
@@ -25,7 +25,6 @@ class Change:
     entries: Entries
     positions: tuple[Positions | None, ...]
     arrived: Places
-    arrived_values: Floats
     n_seen: float
     step: int
     growing: int

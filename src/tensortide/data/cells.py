@@ -11,8 +11,6 @@ from tensortide.core.sorting import count_repeats, lexsort, number
 from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
 from tensortide.errors import InputError
 
-RULES = ("last", "sum", "mean", "count", "error")
-
 
 @dataclass(frozen=True, slots=True)
 class Cells:

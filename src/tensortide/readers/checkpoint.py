@@ -92,7 +92,7 @@ def load(path: str | Path) -> OnlineCP:
         IndexError,
         EOFError,
         InputError,
-        NotImplementedError,
+        NotImplementedError,  # zipfile's word for a compression it does not know
     ) as error:
         raise FileError(
             f"{file}: is damaged or not a Tensortide model ({type(error).__name__}: "

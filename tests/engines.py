@@ -34,7 +34,7 @@ def change_of(case, *, economy: bool, absent_zero: bool = False, weighted: bool 
         cells.coords,
         1.0,
         1,
-        max(new),
+        int(np.argmax(new)),
         absent_zero,
     )
 

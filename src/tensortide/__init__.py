@@ -21,6 +21,18 @@ from tensortide.errors import (
 
 if TYPE_CHECKING:
     from tensortide import simulate
+    from tensortide.baselines import (
+        cp_stream,
+        cpc_als,
+        em_als,
+        em_als_decay,
+        mast,
+        olstec,
+        online_cpd,
+        online_sgd,
+        rlst,
+        sdt,
+    )
     from tensortide.core.alpha import Circumstances, constant, density, per_size
     from tensortide.data.batch import Batch
     from tensortide.estimator import OnlineCP
@@ -43,15 +55,35 @@ __all__ = [
     "TensortideError",
     "TensortideWarning",
     "constant",
+    "cp_stream",
+    "cpc_als",
     "density",
+    "em_als",
+    "em_als_decay",
     "gocpt",
     "gocpte",
     "load",
+    "mast",
+    "olstec",
+    "online_cpd",
+    "online_sgd",
     "per_size",
+    "rlst",
+    "sdt",
     "simulate",
 ]
 
 _HOME = {
+    "cp_stream": "baselines",
+    "cpc_als": "baselines",
+    "em_als": "baselines",
+    "em_als_decay": "baselines",
+    "mast": "baselines",
+    "olstec": "baselines",
+    "online_cpd": "baselines",
+    "online_sgd": "baselines",
+    "rlst": "baselines",
+    "sdt": "baselines",
     "METHODS": "methods",
     "gocpt": "methods",
     "gocpte": "methods",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.recipe import Recipe
+from tensortide.core.recipe import Method
 from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
 from tensortide.info import Info
 from tensortide.parameters import Parameters
-from tensortide.validate import check_choice, check_count, check_modes, check_rank
+from tensortide.validate import check_choice, check_count, check_factors, check_modes, check_rank
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class OnlineCP(Parameters):
         Number of components.
     method
         A name in `METHODS` or what such a function returns: ``gocpt()`` keeps history,
-        ``gocpte()`` needs none.
+        ``gocpte()`` needs none; ``tensortide methods`` lists all.
     modes, value
         Names of the label columns and of the value column of a table.  Without `modes` all
         columns but `value` are modes.
@@ -65,7 +65,7 @@ class OnlineCP(Parameters):
     def __init__(
         self,
         rank: int,
-        method: str | Recipe = "gocpt",
+        method: str | Method = "gocpt",
         *,
         modes: Sequence[str] | None = None,
         value: str = "value",
@@ -98,21 +98,26 @@ class OnlineCP(Parameters):
         starts: int = 5,
         max_sweeps: int = 500,
         tol: float = 1e-6,
+        init: Sequence[Any] | None = None,
         progress: bool | None = None,
     ) -> OnlineCP:
         """Prepare: factors from scratch by alternating least squares; forgets what was before.
 
         Each of the random `starts` gets a few sweeps; the best goes on until a sweep lowers
         the objective by less than `tol` of itself.  `mask` (1 observed) goes with an array.
+        `init` are factors to start from instead, rows in the order in which labels appear;
+        with ``max_sweeps=0`` they are taken as they are, so that several methods can begin
+        alike.
         `progress` None shows a bar when standard error is a terminal.
         """
         began = time.perf_counter()
         check_count("starts", starts, least=1)
-        check_count("max_sweeps", max_sweeps, least=1)
+        check_count("max_sweeps", max_sweeps, least=1 if init is None else 0)
         if not (isinstance(tol, (int, float)) and 0.0 <= tol < 1.0):
             raise InputError(f"tol must be a number from 0 to 1, not {tol!r}.")
         recipe = self._check()
-        model, info = self._prepare(recipe, records, mask, (starts, max_sweeps, tol), progress)
+        effort = (starts, max_sweeps, tol)
+        model, info = self._prepare(recipe, records, mask, effort, init, progress)
         info = replace(info, seconds=time.perf_counter() - began)
         self._model, self.info_, self._used = model, info, self.get_params()
         return self
@@ -310,10 +315,11 @@ class OnlineCP(Parameters):
 
     def _prepare(
         self,
-        recipe: Recipe,
+        recipe: Method,
         records: Any,
         mask: Any,
         effort: tuple[int, int, float],
+        init: Sequence[Any] | None,
         progress: bool | None,
     ) -> tuple[Model, Info]:
         from tensortide.core.prepare import TRIAL_SWEEPS, Effort
@@ -327,6 +333,7 @@ class OnlineCP(Parameters):
             raise InputError("there are no records to prepare from.")
         rules = Rules(self.absent == "zero", self.duplicates, self.combine == "add")
         starts, max_sweeps, tol = effort
+        given = None if init is None else check_factors(init, arrival.new_shape, self.rank)
         most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
         with watched_sweeps(most, show=progress) as tell:
             return Model.prepared(
@@ -336,7 +343,7 @@ class OnlineCP(Parameters):
                 arrival,
                 self.rank,
                 self._rng(),
-                Effort(max_sweeps, tol, starts),
+                Effort(max_sweeps, tol, starts, given),
                 runner(self.threads),
                 tell,
             )

@@ -1,13 +1,15 @@
-"""The methods, each a function that returns a recipe; `METHODS` lists them."""
+"""The methods: the paper's own two, the registry of all, and their way into files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
+from tensortide import baselines
 from tensortide.core.alpha import Schedule, constant, density, per_size, schedule
-from tensortide.core.recipe import Recipe
+from tensortide.core.prox import NonNegative, Nuclear, Penalty
+from tensortide.core.recipe import Limits, Method, Recipe, Recursion, Tracking
 from tensortide.errors import InputError
 
 FULL_ALPHA = density(0.01)
@@ -52,12 +54,25 @@ def gocpte(
     return Recipe("gocpte", False, schedule(alpha), beta, sweeps, strategy, forgetting)
 
 
-METHODS: dict[str, Callable[..., Recipe]] = {"gocpt": gocpt, "gocpte": gocpte}
+METHODS: dict[str, Callable[..., Method]] = {
+    "gocpt": gocpt,
+    "gocpte": gocpte,
+    "cpc_als": baselines.cpc_als,
+    "em_als": baselines.em_als,
+    "em_als_decay": baselines.em_als_decay,
+    "online_cpd": baselines.online_cpd,
+    "mast": baselines.mast,
+    "cp_stream": baselines.cp_stream,
+    "rlst": baselines.rlst,
+    "sdt": baselines.sdt,
+    "online_sgd": baselines.online_sgd,
+    "olstec": baselines.olstec,
+}
 
 
-def recipe_for(method: Any) -> Recipe:
-    """Return the recipe of a method given by name or as a recipe."""
-    if isinstance(method, Recipe):
+def recipe_for(method: Any) -> Method:
+    """Return the method given by name or as what a method's function returns."""
+    if isinstance(method, Method):
         return method
     if isinstance(method, str) and method in METHODS:
         return METHODS[method]()
@@ -67,32 +82,39 @@ def recipe_for(method: Any) -> Recipe:
     )
 
 
-def describe(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as plain data, for files."""
-    alpha = recipe.alpha
-    kinds = {kind.__name__: kind for kind in (constant, density, per_size)}
-    if type(alpha).__name__ not in kinds:
+_PARTS: dict[str, Callable[..., Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Recipe,
+        Recursion,
+        Tracking,
+        Limits,
+        Penalty,
+        Nuclear,
+        NonNegative,
+        constant,
+        density,
+        per_size,
+    )
+}
+
+
+def describe(part: Any) -> Any:
+    """Return a method, or a part of one, as plain data, for files."""
+    kind = type(part).__name__
+    if _PARTS.get(kind) is type(part):
+        return {"kind": kind} | {f.name: describe(getattr(part, f.name)) for f in fields(part)}
+    if callable(part):
         raise InputError(
             "a model whose alpha is a function of your own cannot be saved; use a number, "
             "density(...) or per_size(...)."
         )
-    return {
-        "name": recipe.name,
-        "beta": float(recipe.beta),
-        "sweeps": recipe.sweeps,
-        "strategy": recipe.strategy,
-        "forgetting": float(recipe.forgetting),
-        "alpha": {"kind": type(alpha).__name__, **_plain(asdict(alpha))},  # type: ignore[call-overload]
-    }
+    return part.item() if hasattr(part, "item") else part
 
 
-def _plain(numbers: dict[str, Any]) -> dict[str, float | None]:
-    return {name: None if x is None else float(x) for name, x in numbers.items()}
-
-
-def from_description(facts: dict[str, Any]) -> Recipe:
-    """Return the recipe that `describe` described."""
-    given = dict(facts)
-    alpha = dict(given.pop("alpha"))
-    kinds = {"constant": constant, "density": density, "per_size": per_size}
-    return METHODS[given.pop("name")](alpha=kinds[alpha.pop("kind")](**alpha), **given)
+def from_description(facts: Any) -> Any:
+    """Return what `describe` described."""
+    if not isinstance(facts, dict):
+        return facts
+    given = {name: from_description(value) for name, value in facts.items()}
+    return _PARTS[given.pop("kind")](**given)

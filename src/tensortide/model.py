@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from tensortide.abilities import check_first, check_no_memory, check_step
 from tensortide.core.change import Change
-from tensortide.core.engine import Outcome, commit, step, undo
 from tensortide.core.factors import Factors
+from tensortide.core.flows import begin, preparation, step
+from tensortide.core.outcome import Outcome, commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.rank import lower_rank, raise_rank
-from tensortide.core.recipe import Recipe
+from tensortide.core.recipe import Memory, Method
 from tensortide.core.sorting import count_outside
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.core.updates import Run, serially
@@ -46,7 +48,7 @@ class Model:
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: Method,
         rules: Rules,
         modes: Modes,
         factors: Factors,
@@ -54,6 +56,7 @@ class Model:
         seen: DistinctCells,
         n_steps: int,
         grown_last: int,
+        memory: Memory | None = None,
     ) -> None:
         self.recipe = recipe
         self.rules = rules
@@ -63,11 +66,12 @@ class Model:
         self.seen = seen
         self.n_steps = n_steps
         self.grown_last = grown_last
+        self.memory: Memory = memory or {}
 
     @classmethod
     def prepared(
         cls,
-        recipe: Recipe,
+        recipe: Method,
         rules: Rules,
         modes: Modes,
         arrival: Arrival,
@@ -77,7 +81,7 @@ class Model:
         run: Run = serially,
         on_sweep: Callable[[int, float], None] | None = None,
     ) -> tuple[Model, Info]:
-        """Make a model from first data."""
+        """Make a model from first data, from random factors or from those given."""
         shape = arrival.new_shape
         cells = distinct_cells(
             arrival.coords.astype(np.int32),
@@ -95,11 +99,13 @@ class Model:
             cells.coords,
             0,
             0,
-            max(shape),
+            int(np.argmax(shape)),
             rules.absent_zero,
+            cells.fill(math.prod(shape)),
         )
+        check_first(recipe, modes, change)
         try:
-            best = prepare(recipe, change, rank, rng, effort, run, on_sweep)
+            best = prepare(preparation(recipe), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _named(error, modes, arrival, (None,) * len(shape)) from None
         _judge_ridge(recipe.beta, best, cells)
@@ -108,7 +114,8 @@ class Model:
         store = Store(change.entries) if recipe.keeps_history else None
         seen = DistinctCells().after(arrival.coords, len(cells.values), len(cells.values))
         factors = Factors(best.rows)
-        model = cls(recipe, rules, modes, factors, store, seen, 1, int(np.argmax(shape)))
+        memory = begin(recipe, factors.rows(), change)
+        model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
         info = Info(
             step=1,
             entries=len(cells.values),
@@ -160,8 +167,10 @@ class Model:
             return Info(step=self.n_steps, entries=0, new_labels=dict.fromkeys(self.modes.names, 0))
         before = (self.factors.rows_read, self.factors.rows_written)
         change, cells, absorbed, n_grown = self._change(arrival, retract)
+        established = self.grown_last if self.n_steps > 1 else None
+        check_step(self.recipe, self.modes, arrival, change, established)
         try:
-            outcome = step(self.recipe, self.factors, change, run)
+            outcome = step(self.recipe, self.factors, change, self.memory, run)
         except SolveError as error:
             raise _named(error, self.modes, arrival, change.positions) from None
         seen = self.seen
@@ -192,14 +201,18 @@ class Model:
             absorbed = store.absorb(cells, add=self.rules.add, decay=self.recipe.forgetting)
             entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
         else:
-            touched, local = compact(arrival.coords, old, new)
-            positions = touched
-            sizes = tuple(len(rows) for rows in touched)
-            cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
-            limits = [rows.searchsorted(size) for rows, size in zip(touched, old, strict=True)]
-            entries = cells.entries()
-            n_grown = count_outside(cells.coords, np.array(limits))
-        growing = arrival.grown_mode()
+            time = self._time(arrival) if self.recipe.rows_needed == "slices" else None
+            if self.recipe.rows_needed == "all":
+                cells = self.cells_of(arrival)
+                limits = np.array(old)
+            else:
+                touched, local = compact(arrival.coords, old, new, whole_but=time)
+                positions = touched
+                sizes = tuple(len(rows) for rows in touched)
+                cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
+                limits = np.array([r.searchsorted(s) for r, s in zip(touched, old, strict=True)])
+            entries, n_grown = cells.entries(), count_outside(cells.coords, limits)
+        outside = math.prod(new) - math.prod(old)
         change = Change(
             old,
             new,
@@ -208,10 +221,16 @@ class Model:
             cells.coords,
             self.n_entries,
             self.n_steps,
-            new[self.grown_last if growing is None else growing],
+            self._time(arrival),
             self.rules.absent_zero,
+            n_grown == len(cells.values) and cells.fill(outside),
         )
         return change, cells, absorbed, n_grown
+
+    def _time(self, arrival: Arrival) -> int:
+        """Return the mode that grows, or that grew last."""
+        growing = arrival.grown_mode()
+        return self.grown_last if growing is None else growing
 
     def _without(self, store: Store, retract: Positions) -> Store:
         cells = retract.astype(np.int32)
@@ -231,18 +250,17 @@ class Model:
     def _adopt(
         self, arrival: Arrival, outcome: Outcome, store: Store | None, seen: DistinctCells
     ) -> None:
-        before = (self.store, self.seen, self.n_steps, self.grown_last)
+        before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
         try:
             self.modes.append(arrival.fresh)
             commit(self.factors, outcome)
             self.store, self.seen = store, seen
-            growing = arrival.grown_mode()
-            self.grown_last = self.grown_last if growing is None else growing
+            self.grown_last, self.memory = self._time(arrival), outcome.memory
             self.n_steps += 1
         except BaseException:
             undo(self.factors, outcome)
             self.modes.truncate(arrival.old_shape)
-            self.store, self.seen, self.n_steps, self.grown_last = before
+            self.store, self.seen, self.n_steps, self.grown_last, self.memory = before
             raise
 
     def _info(
@@ -274,7 +292,7 @@ class Model:
             objective=outcome.objective,
             alpha=outcome.alpha,
             strategy=outcome.strategy,
-            sweeps=self.recipe.sweeps,
+            sweeps=outcome.sweeps,
             rows_read=self.factors.rows_read - before[0],
             rows_written=self.factors.rows_written - before[1],
             largest_move=outcome.largest_move,
@@ -285,6 +303,7 @@ class Model:
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""
+        check_no_memory(self.recipe, self.memory, "another rank")
         lost = 0.0
         rows: Sequence[Floats] = self.rows()
         if rank > self.rank:
@@ -297,6 +316,8 @@ class Model:
         """Return the model without some rows of a mode; positions close up."""
         if not keep.any():
             raise InputError(f"mode {self.modes.names[mode]!r} cannot lose all its labels.")
+        if mode != self.grown_last or self.n_steps == 1:
+            check_no_memory(self.recipe, self.memory, "fewer labels of this mode")
         factors = Factors(
             [rows[keep] if m == mode else rows.copy() for m, rows in enumerate(self.rows())]
         )
@@ -313,7 +334,15 @@ class Model:
         self, factors: Factors, modes: Modes, store: Store | None, seen: DistinctCells
     ) -> Model:
         return Model(
-            self.recipe, self.rules, modes, factors, store, seen, self.n_steps, self.grown_last
+            self.recipe,
+            self.rules,
+            modes,
+            factors,
+            store,
+            seen,
+            self.n_steps,
+            self.grown_last,
+            self.memory,
         )
 
 

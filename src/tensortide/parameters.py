@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from tensortide.core.recipe import Recipe
+from tensortide.core.recipe import Method
 from tensortide.errors import InputError
 from tensortide.methods import recipe_for
 from tensortide.validate import check_choice, check_count, check_modes, check_rank, check_seed
@@ -17,7 +17,7 @@ class Parameters:
     """What `OnlineCP` was made with, in scikit-learn's form."""
 
     rank: int
-    method: str | Recipe
+    method: str | Method
     modes: Sequence[str] | None
     value: str
     absent: str
@@ -45,7 +45,7 @@ class Parameters:
             raise
         return self
 
-    def _check(self) -> Recipe:
+    def _check(self) -> Method:
         check_rank(self.rank)
         recipe = recipe_for(self.method)
         check_modes(self.modes, self.value)

@@ -209,3 +209,19 @@ def _whole(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def check_factors(given: Any, shape: Shape, rank: int) -> list[Floats]:
+    """Return given factors as arrays: one of (size, rank) per mode, finite."""
+    try:
+        factors = [np.array(f, np.float64) for f in given]
+    except (TypeError, ValueError):
+        raise InputError("init must be a list of factors, one array of numbers per mode.") from None
+    wanted = [(size, rank) for size in shape]
+    if [f.shape for f in factors] != wanted:
+        came = ", ".join(" x ".join(map(str, f.shape)) for f in factors)
+        expected = ", ".join(f"{size} x {rank}" for size in shape)
+        raise InputError(f"init must have factors of shape {expected}, not {came}.")
+    if not all(np.isfinite(f).all() for f in factors):
+        raise InputError("init has a number that is not finite.")
+    return factors

@@ -17,7 +17,8 @@ class Change:
     where ``positions[n]`` is None: all rows take part.  `arrived` are the local cells of
     the batch itself, to be predicted before they are learned.
     `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
-    that are not listed mean; `growing` is the size of the mode that grows.
+    that are not listed mean.  `time` is the mode that grows (that grew last, if none does
+    now), `complete` says that the entries are all cells outside the old box and no others.
     """
 
     old_shape: Shape
@@ -27,8 +28,14 @@ class Change:
     arrived: Places
     n_seen: float
     step: int
-    growing: int
+    time: int
     absent_zero: bool
+    complete: bool = False
+
+    @property
+    def growing(self) -> int:
+        """Size of the mode that grows: the paper's ``I^t``."""
+        return self.new_shape[self.time]
 
     @property
     def density(self) -> float:

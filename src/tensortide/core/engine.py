@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from tensortide.core.admm import Admm
 from tensortide.core.alpha import Circumstances, check_number
 from tensortide.core.change import Change
 from tensortide.core.entries import Entries
-from tensortide.core.factors import Factors, RunningGrams
+from tensortide.core.factors import Factors
+from tensortide.core.fading import faded
 from tensortide.core.growth import start_lower_rows
-from tensortide.core.kernels import predict_cells
 from tensortide.core.objective import BoxTerm, Objective
-from tensortide.core.recipe import Recipe
+from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.recipe import Memory, Recipe
 from tensortide.core.strategies import DataTerms, ZeroFilled, imputed, observed_rows
-from tensortide.core.types import Floats, Positions, Shape
+from tensortide.core.types import Floats
 from tensortide.core.updates import Run, serially, update_block
 from tensortide.core.workspace import Workspace
 
 Watch: TypeAlias = Callable[[str, float], None]  # after each block: its name, the objective
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """New rows and what a person wants to know about them.  Nothing is written yet."""
-
-    positions: Sequence[Positions | None]
-    rows: Sequence[Floats]
-    new_shape: Shape
-    grams: RunningGrams
-    before: Journal
-    objective: float
-    largest_move: float
-    strategy: str
-    alpha: float
-    predicted: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """The touched rows as they were: the undo of a step."""
-
-    positions: Sequence[Positions | None]
-    rows: Sequence[Floats]
-    shape: Shape
-    grams: RunningGrams
 
 
 def step(
@@ -56,64 +31,64 @@ def step(
     change: Change,
     run: Run = serially,
     watch: Watch | None = None,
+    memory: Memory | None = None,
 ) -> Outcome:
     """Compute one step.  Reads the touched rows only and writes nothing.
 
     `watch` is told the value of the objective that the blocks lower, after each block.
     """
-    everything = change.positions[0] is None
-    n_upper, n_lower = _touched(change)
-    work = factors.load(change.positions, n_upper, n_lower)
-    rest = None
-    if not everything:
-        rest = factors.grams.minus_upper(work)
-        work.leave_out(rest.matrices())
-    means = factors.means()
-    for mode in work.growing:
-        work.stack[work.lower_part(mode)] = means[mode]
-    previous = work.stack.copy()
-    predicted = predict(work, change)
-    start_lower_rows(work, change.entries, recipe.beta, means, absent_zero=change.absent_zero)
-
+    begun = begin_step(factors, change)
+    work, previous = begun.work, begun.previous
+    past = None
+    if recipe.past_decay is not None:
+        past = recipe.past_decay * _past(factors, change, memory)
+        work.rest[change.time] = past
+    fade = faded(work, change, recipe.slice_decay)
+    start_lower_rows(
+        work,
+        fade.entries,
+        recipe.beta,
+        begun.means,
+        absent_zero=change.absent_zero or change.complete,
+    )
     alpha = recipe.forgetting * check_number(
         "alpha", recipe.alpha(circumstances(change)), least=0.0
     )
-    history = [BoxTerm(alpha, previous, upper_only=True)] if alpha > 0.0 else []
+    history = []
+    if alpha > 0.0:
+        every_row = recipe.rows_needed != "touched" and not recipe.keeps_history
+        reference = previous * fade.scale
+        history = [BoxTerm(alpha, reference, upper_only=True, every_row=every_row)]
     strategy, data_terms = data_strategy(recipe, change)
-    objective = sweep(work, change.entries, data_terms, history, recipe, run, watch)
+    objective, sweeps = sweep(
+        work, fade.entries, data_terms, history, recipe, run, watch, change.time
+    )
     if data_terms is not observed_terms(recipe, change):
-        listed, boxes = observed_terms(recipe, change)(work, change.entries)
+        listed, boxes = observed_terms(recipe, change)(work, fade.entries)
         objective = Objective(work, listed, [*boxes, *history], recipe.beta)
-    rows = work.rows()
-    journal = Journal(
-        [None if p is None else p[:n] for p, n in zip(change.positions, n_upper, strict=True)],
-        [previous[work.upper_part(mode)] for mode in range(work.order)],
-        change.old_shape,
-        factors.grams,
-    )
-    return Outcome(
-        change.positions,
-        rows,
-        change.new_shape,
-        RunningGrams.of(rows) if rest is None else rest.plus(work),
-        journal,
-        objective.value(),
-        _largest_move(work, previous),
-        strategy,
-        alpha,
-        predicted,
+    value = objective.value() + penalty_value(recipe, work)
+    remembered = {}
+    if past is not None:
+        new = work.stack[work.lower_part(change.time)]
+        remembered = {"past": past + new.T @ new}
+    work.stack /= fade.scale
+    return finish_step(
+        begun, change, factors, value, strategy, alpha=alpha, sweeps=sweeps, memory=remembered
     )
 
 
-def commit(factors: Factors, outcome: Outcome) -> None:
-    """Write the outcome into the factors."""
-    factors.put(outcome.positions, outcome.rows, outcome.new_shape, outcome.grams)
+def _past(factors: Factors, change: Change, memory: Memory | None) -> Floats:
+    """Return the faded Gram matrix of the growing mode's past rows: all of them, at first."""
+    if memory and "past" in memory:
+        return np.asarray(memory["past"])
+    return np.asarray(factors.grams.matrices()[change.time])
 
 
-def undo(factors: Factors, outcome: Outcome) -> None:
-    """Put everything back as it was before `commit`, however far that got."""
-    before = outcome.before
-    factors.put(before.positions, before.rows, before.shape, before.grams)
+def penalty_value(recipe: Recipe, work: Workspace) -> float:
+    """Return what the penalty of whole factors adds to the objective."""
+    if recipe.penalty is None:
+        return 0.0
+    return sum(recipe.penalty.prox.value(rows) for rows in work.rows())
 
 
 def sweep(
@@ -124,28 +99,50 @@ def sweep(
     recipe: Recipe,
     run: Run = serially,
     watch: Watch | None = None,
-) -> Objective:
-    """Update U1, L1, ..., UN, LN, `recipe.sweeps` times; return the objective of the last sweep.
+    time: int = 0,
+) -> tuple[Objective, int]:
+    """Update U1, L1, ..., UN, LN, `recipe.sweeps` times at most; return the last objective.
 
     The data enter anew in each sweep (an imputation follows the model), the history does
-    not: its reference stays the model of the step before.
+    not: its reference stays the model of the step before.  A method whose past rows do not
+    move begins with the new rows of the growing mode.
     """
-    for _ in range(recipe.sweeps):
+    blocks = work.blocks(time if recipe.past_decay is not None else 0)
+    admm = None if recipe.penalty is None else Admm(recipe.penalty, work)
+    done = 0
+    while done < recipe.sweeps:
         listed, boxes = data_terms(work, entries)
         objective = Objective(work, listed, [*boxes, *history], recipe.beta)
         if watch is not None:
             watch("start", objective.value())
-        for block in work.blocks():
-            update_block(objective, block, run)
+        before = work.stack.copy() if recipe.stop else work.stack
+        if admm is not None:
+            admm.begin_sweep()
+        for block in blocks:
+            if admm is None:
+                update_block(objective, block, run)
+            else:
+                admm.update(objective, block)
             if watch is not None:
                 watch(block.name, objective.value())
-    return objective
+        if admm is not None:
+            admm.end_sweep()
+        done += 1
+        if recipe.stop and _barely_moved(before, work.stack, recipe.stop):
+            break
+    return objective, done
+
+
+def _barely_moved(before: Floats, now: Floats, share: float) -> bool:
+    return bool(np.abs(now - before).max() <= share * np.abs(now).max())
 
 
 def data_strategy(recipe: Recipe, change: Change) -> tuple[str, DataTerms]:
     """Return the name and the terms by which the data enter."""
     if change.absent_zero:
         return "zero-filled", observed_terms(recipe, change)
+    if change.complete and not recipe.keeps_history and recipe.strategy != "imputed":
+        return "slices", observed_terms(recipe, change)
     name = recipe.choose(change.entries.n_entries, change.new_shape)
     return name, imputed if name == "imputed" else observed_rows
 
@@ -154,9 +151,11 @@ def observed_terms(recipe: Recipe, change: Change) -> DataTerms:
     """Return the data term of the declared objective (`eq:baseline_objective`).
 
     With absent cells missing the data count where they are observed, whatever the
-    strategy: imputation is a way to lower this number, not another goal.
+    strategy: imputation is a way to lower this number, not another goal.  Where every new
+    cell is listed, those that are not listed may as well be zeros: there are none, and the
+    Gram matrices need no loop over entries.
     """
-    if change.absent_zero:
+    if change.absent_zero or (change.complete and not recipe.keeps_history):
         return _ZERO_FILLED[recipe.keeps_history]
     return observed_rows
 
@@ -174,31 +173,3 @@ def circumstances(change: Change) -> Circumstances:
         change.density,
         change.growing,
     )
-
-
-def predict(work: Workspace, change: Change) -> Floats:
-    """Return the model's values of the cells that have just arrived."""
-    out = np.empty(len(change.arrived))
-    predict_cells(change.arrived, work.firsts, work.stack, out)
-    return out
-
-
-def _touched(change: Change) -> tuple[Shape, Shape]:
-    """Return how many old and how many new rows of each mode take part."""
-    old, new = change.old_shape, change.new_shape
-    if change.positions[0] is None:
-        return old, tuple(n - o for o, n in zip(old, new, strict=True))
-    counts = [
-        (int(p.searchsorted(size)), len(p))
-        for p, size in zip(change.positions, old, strict=True)
-        if p is not None
-    ]
-    return tuple(u for u, _ in counts), tuple(n - u for u, n in counts)
-
-
-def _largest_move(work: Workspace, previous: Floats) -> float:
-    """Return the largest change of a number in the old rows."""
-    moves = np.abs(work.stack - previous)
-    for mode in work.growing:
-        moves[work.lower_part(mode)] = 0.0
-    return float(moves.max())

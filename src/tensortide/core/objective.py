@@ -19,7 +19,7 @@ from tensortide.core.boxes import boxes_value, refresh, sum_equations
 from tensortide.core.entries import Entries
 from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import entries_value, predict_entries, solve_rows
-from tensortide.core.types import Floats
+from tensortide.core.types import Floats, Positions
 from tensortide.core.workspace import Block, Workspace
 
 Careful: TypeAlias = Callable[[NormalEquations, float, Block], Floats]
@@ -124,19 +124,13 @@ class Objective:
         gram, rhs = self._sums(block)
         pointers = self.listed.entries.orders[block.mode].pointers[block.first : block.last + 1]
         rows = self.work.stack[self.work.stacked(block)].copy()
-        failed = solve_rows(gram, rhs, self.beta, pointers, self.every_row, rows, 0)
-        while failed >= 0:
-            last = failed + 1
-            if len(gram) == 1:  # one matrix for all rows: the others have no better one
-                last = len(rows)
-            for row in range(failed, last):
-                if self.every_row or pointers[row] < pointers[row + 1]:
-                    at = block.first + row
-                    one = Block(block.mode, at, at + 1, block.upper)
-                    rows[row] = careful(self.equations(one), self.beta, one)
-            failed = -1
-            if last < len(rows):
-                failed = solve_rows(gram, rhs, self.beta, pointers, self.every_row, rows, last)
+
+        def again(row: int) -> Floats:
+            at = block.first + row
+            one = Block(block.mode, at, at + 1, block.upper)
+            return careful(self.equations(one), self.beta, one)
+
+        solve_in_place(gram, rhs, self.beta, rows, pointers, again, every_row=self.every_row)
         return rows
 
     def _sums(self, block: Block) -> tuple[Floats, Floats]:
@@ -193,6 +187,34 @@ class Objective:
                 self.beta,
             )
         )
+
+
+def solve_in_place(
+    gram: Floats,
+    rhs: Floats,
+    beta: float,
+    rows: Floats,
+    pointers: Positions,
+    again: Callable[[int], Floats],
+    *,
+    every_row: bool,
+) -> None:
+    """Replace rows by the solutions of ``a (G + beta I) = q``; `gram` is overwritten.
+
+    Rows without a safe solution by Cholesky are handed to `again`; the others are not
+    slowed down by them.
+    """
+    failed = solve_rows(gram, rhs, beta, pointers, every_row, rows, 0)
+    while failed >= 0:
+        last = failed + 1
+        if len(gram) == 1:  # one matrix for all rows: the others have no better one
+            last = len(rows)
+        for row in range(failed, last):
+            if every_row or pointers[row] < pointers[row + 1]:
+                rows[row] = again(row)
+        failed = -1
+        if last < len(rows):
+            failed = solve_rows(gram, rhs, beta, pointers, every_row, rows, last)
 
 
 def model_values(work: Workspace, entries: Entries, mode: int) -> Floats:

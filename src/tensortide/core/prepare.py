@@ -20,11 +20,15 @@ TRIAL_SWEEPS = 20  # enough to tell a poor start from a good one
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to try: sweeps at most, relative decrease to stop at, random starts."""
+    """How hard to try: sweeps at most, relative decrease to stop at, random starts.
+
+    With `given` factors there is one start, and zero sweeps leave them as they are.
+    """
 
     max_sweeps: int = 500
     tol: float = 1e-6
     starts: int = 5
+    given: Sequence[Floats] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def prepare(
     run: Run = serially,
     on_sweep: Callable[[int, float], None] | None = None,
 ) -> Prepared:
-    """Minimise the data term plus ridge from the best of several random starts.
+    """Minimise the data term plus ridge from given factors or the best of several random starts.
 
     Each start gets a few sweeps; the one with the lowest objective is carried on until a
     sweep lowers it by less than `tol` of itself.  `on_sweep` is told the number of sweeps
@@ -62,9 +66,12 @@ def prepare(
     strategy, _ = data_strategy(recipe, change)
     descents = []
     done = 0
-    for _ in range(effort.starts):
+    for _ in range(effort.starts if effort.given is None else 1):
         work = Workspace([0] * len(shape), shape, rank)
-        _random_start(work, change, rng)
+        if effort.given is None:
+            _random_start(work, change, rng)
+        else:
+            work.stack[:] = np.concatenate(effort.given)
         descents.append(_Descent(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
@@ -72,6 +79,8 @@ def prepare(
     best = min(descents, key=lambda descent: descent.objective)
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
     rows = best.work.rows()
+    if effort.given is not None and not best.sweeps:
+        return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
     if not change.absent_zero:
         fill_empty_rows(rows, change)
     return Prepared(tuple(balanced(rows)), best.objective, best.sweeps, strategy, best.converged)
@@ -100,17 +109,20 @@ class _Descent:
         for _ in range(sweeps):
             if self.converged:
                 break
-            goal = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
-            if data_terms is not observed:
-                listed, boxes = observed(self.work, entries)
-                goal = Objective(self.work, listed, boxes, self._recipe.beta)
-            last, self.objective = self.objective, goal.value()
+            goal, _ = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
+            value = goal.value() if data_terms is observed else self.value()
+            last, self.objective = self.objective, value
             self.sweeps += 1
             done += 1
             self.converged = bool(last - self.objective <= self._tol * last < np.inf)
             if on_sweep is not None:
                 on_sweep(done, self.objective)
         return done
+
+    def value(self) -> float:
+        """Return the declared objective at the current rows."""
+        listed, boxes = observed_terms(self._recipe, self._change)(self.work, self._change.entries)
+        return Objective(self.work, listed, boxes, self._recipe.beta).value()
 
 
 def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> None:

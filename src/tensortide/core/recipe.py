@@ -1,23 +1,52 @@
-"""A method is data: what it sees, how the data enter, and the weights of its terms."""
+"""A method is data: what it sees, how the data enter, the weights of its terms, its limits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tensortide.core.alpha import Schedule, check_number
-from tensortide.core.types import Shape
+from tensortide.core.prox import Penalty
+from tensortide.core.types import AnyArray, Shape
 from tensortide.errors import InputError
 
 STRATEGY_NAMES = ("auto", "rows", "imputed")
 DENSE_ENOUGH = 0.9  # share of observed cells above which "auto" imputes; see docs/numerics.md
 
+#: What a method carries from step to step besides factors: named arrays, replaced, never
+#: changed in place.
+Memory: TypeAlias = Mapping[str, AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a method cannot do; `tensortide.abilities` turns it into sentences.
+
+    `one_mode`: a single mode grows, the same one at every step, and every step has to grow
+    it.  `complete`: every cell of a new slice has to be there.  `listed`: cells that are
+    not listed cannot be zeros.  `new_cells`: values of cells between old labels (late or
+    corrected) cannot be taken.  `third_order`: three modes, no more and no less.
+    """
+
+    one_mode: bool = False
+    complete: bool = False
+    listed: bool = False
+    new_cells: bool = False
+    third_order: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """An online method for the engine.
+    """An online method that lowers an objective block by block.
 
     `keeps_history` decides between the full objective L (all entries) and the economy
-    objective L_E (the new ones only).
+    objective L_E (the new ones only).  Weights of history: `alpha` of the last
+    reconstruction; `forgetting` fades it, and with history the entries by their arrival;
+    `slice_decay` fades the slices of the growing mode by their age; `past_decay` fades the
+    Gram matrix of the past rows of the growing mode, which then no longer move.  With `penalty`
+    the factors are penalised or constrained by ADMM.  Without `stop`, exactly `sweeps`
+    sweeps are made; else a sweep that moves all numbers by less than this share is the last.
     """
 
     name: str
@@ -27,18 +56,33 @@ class Recipe:
     sweeps: int = 1
     strategy: str = "auto"
     forgetting: float = 1.0
+    slice_decay: float = 1.0
+    past_decay: float | None = None
+    penalty: Penalty | None = None
+    stop: float = 0.0
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""
         check_number("beta", self.beta, least=0.0)
-        if not 0.0 < check_number("forgetting", self.forgetting, least=0.0) <= 1.0:
-            raise InputError(f"forgetting must lie in (0, 1], not {self.forgetting!r}.")
+        check_share("forgetting", self.forgetting)
+        check_share("gamma", self.slice_decay)
+        if self.past_decay is not None:
+            check_share("mu", self.past_decay)
+        check_number("tol", self.stop, least=0.0)
         if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 1:
             raise InputError(f"sweeps must be a whole number from 1 on, not {self.sweeps!r}.")
         if self.strategy not in STRATEGY_NAMES:
             raise InputError(
                 f"strategy must be 'auto', 'rows' or 'imputed', not {self.strategy!r}."
             )
+
+    @property
+    def rows_needed(self) -> str:
+        """Return which rows a step works on: "touched", "slices" (all but old time), "all"."""
+        if self.past_decay is not None:
+            return "slices"
+        return "all" if self.keeps_history or self.penalty is not None else "touched"
 
     def choose(self, n_entries: float, shape: Shape) -> str:
         """Return the strategy for this density of the cells that the method sees."""
@@ -48,3 +92,69 @@ class Recipe:
         for size in shape:
             cells *= size
         return "imputed" if n_entries >= DENSE_ENOUGH * cells else "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion:
+    """An online method that adds each batch to running sums, or descends along its gradient.
+
+    A step solves the new rows of the growing mode, then adds the batch's normal equations of
+    every other mode to `decay` times those of the past and solves (`step` None), or moves
+    the rows along the gradient of the batch.  With `resolve` the new rows are solved once
+    more at the end.
+    """
+
+    name: str
+    decay: float = 1.0
+    beta: float = 1e-5
+    step: float | None = None
+    resolve: bool = False
+    limits: Limits = Limits()
+    keeps_history: bool = False
+    forgetting: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming it."""
+        check_number("beta", self.beta, least=0.0)
+        check_share("forgetting", self.decay)
+        if self.step is not None and check_number("step", self.step, least=0.0) == 0.0:
+            raise InputError("step must be larger than 0.")
+
+    @property
+    def rows_needed(self) -> str:
+        """Return which rows a step works on."""
+        return "slices"
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """A subspace tracker: the matrix with one column per slice, kept as a product of factors."""
+
+    name: str
+    by_svd: bool
+    decay: float = 1.0
+    beta: float = 1e-5
+    limits: Limits = Limits()
+    keeps_history: bool = False
+    forgetting: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming it."""
+        check_number("beta", self.beta, least=0.0)
+        check_share("forgetting", self.decay)
+
+    @property
+    def rows_needed(self) -> str:
+        """Return which rows a step works on."""
+        return "slices"
+
+
+Method: TypeAlias = Recipe | Recursion | Tracking
+
+
+def check_share(name: str, value: object) -> float:
+    """Return a number from above 0 to 1."""
+    share = check_number(name, value, least=0.0)
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} must lie in (0, 1], not {value!r}.")
+    return share

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import SINGULAR
-from tensortide.core.objective import Objective
+from tensortide.core.objective import Objective, solve_in_place
 from tensortide.core.types import Floats
 from tensortide.core.workspace import Block
 from tensortide.errors import SolveError
@@ -55,6 +55,23 @@ def exact(objective: Objective, block: Block) -> Floats:
     return objective.solve(block, _careful_row)
 
 
+def solve(equations: NormalEquations, beta: float, rows: Floats, block: Block) -> Floats:
+    """Return the rows that satisfy given equations plus a ridge."""
+    rank = rows.shape[1]
+    rows = rows.copy()
+
+    def again(row: int) -> Floats:
+        at = block.first + row
+        gram = equations.gram if equations.gram.ndim == 2 else equations.gram[row]
+        one = NormalEquations(gram + beta * np.eye(rank), equations.rhs[row : row + 1])
+        return _careful_row(one, beta, Block(block.mode, at, at + 1, block.upper))
+
+    gram = np.array(equations.gram, ndmin=3)  # a copy: the kernel overwrites it
+    pointers = np.zeros(len(rows) + 1, np.int64)
+    solve_in_place(gram, equations.rhs, beta, rows, pointers, again, every_row=True)
+    return rows
+
+
 def _careful_row(equations: NormalEquations, beta: float, block: Block) -> Floats:
     """Solve the equations of one row that are singular to working precision."""
     gram = equations.gram.reshape(equations.gram.shape[-2:])
@@ -66,7 +83,7 @@ def _careful_row(equations: NormalEquations, beta: float, block: Block) -> Float
             position=block.first,
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        row = equations.rhs[0] @ _pseudo_inverse(gram)
+        row = equations.rhs[0] @ pseudo_inverse(gram)
     if not np.isfinite(row).all():
         raise SolveError(
             "its equations have no finite solution: values or factors are too large; scale "
@@ -77,7 +94,7 @@ def _careful_row(equations: NormalEquations, beta: float, block: Block) -> Float
     return np.asarray(row)
 
 
-def _pseudo_inverse(gram: Floats) -> Floats:
+def pseudo_inverse(gram: Floats) -> Floats:
     """Invert on the directions that are more than rounding: the limit of a vanishing ridge."""
     if not np.isfinite(gram).all():
         return np.full_like(gram, np.nan)

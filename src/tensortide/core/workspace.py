@@ -71,10 +71,11 @@ class Workspace:
         start = self.bounds[block.mode]
         return slice(start + block.first, start + block.last)
 
-    def blocks(self) -> list[Block]:
-        """Return U1, L1, ..., UN, LN, without those that have no row."""
+    def blocks(self, first: int = 0) -> list[Block]:
+        """Return U1, L1, ..., UN, LN, without those that have no row; mode `first` comes first."""
         blocks = []
-        for mode, (upper, rows) in enumerate(zip(self.n_upper, self.n_rows, strict=True)):
+        for mode in (first, *(m for m in range(self.order) if m != first)):
+            upper, rows = self.n_upper[mode], self.n_rows[mode]
             if upper:
                 blocks.append(Block(mode, 0, upper, True))
             if rows > upper:

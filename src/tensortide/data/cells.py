@@ -22,6 +22,10 @@ class Cells:
     shape: Shape
     n_duplicates: int
 
+    def fill(self, n_cells: int) -> bool:
+        """Tell whether these are as many cells as there are, all with weight one."""
+        return len(self.values) == n_cells and not len(self.weights)
+
     def entries(self) -> Entries:
         """Sort into the order of each mode."""
         return Entries.presorted(
@@ -85,12 +89,13 @@ def _added_up(
 
 
 def compact(
-    coords: Positions, old_shape: Shape, new_shape: Shape
+    coords: Positions, old_shape: Shape, new_shape: Shape, *, whole_but: int | None = None
 ) -> tuple[tuple[Positions, ...], Places]:
     """Give the rows that a batch touches numbers from zero on, mode by mode.
 
     Returns the positions of the touched rows (ascending, all new ones among them) and the
     cells in the new numbers.  Cost ``b log b`` for b records, whatever the size of a mode.
+    With `whole_but` all rows of the other modes count as touched.
 
     >>> rows, local = compact(np.array([[7, 0], [3, 2]]), (8, 2), (8, 3))
     >>> [r.tolist() for r in rows], local.tolist()
@@ -99,6 +104,10 @@ def compact(
     local = np.empty((coords.shape[1], len(coords)), np.int32)
     positions = []
     for mode, (old, new) in enumerate(zip(old_shape, new_shape, strict=True)):
+        if whole_but is not None and mode != whole_but:
+            local[mode] = coords[:, mode]
+            positions.append(np.arange(new))
+            continue
         column = coords[:, mode].copy()
         rows = np.empty(len(column), np.int64)
         rows = rows[: number(column, column.argsort(), rows, local[mode])]

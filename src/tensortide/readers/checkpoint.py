@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tensortide.model import Model
 
 FORMAT = "tensortide model"
-VERSION = 1
+VERSION = 2
 
 
 def save_model(params: dict[str, Any], model: Model, path: Path) -> None:
@@ -64,10 +64,11 @@ def load(path: str | Path) -> OnlineCP:
             facts = json.loads(bundle.read("model.json"))
             if facts.get("format") != FORMAT:
                 raise FileError(f"{file}: is not a Tensortide model.")
-            if facts["version"] > VERSION:
+            if facts["version"] != VERSION:
+                advice = "upgrade" if facts["version"] > VERSION else "fit anew"
                 raise FileError(
-                    f"{file}: has format version {facts['version']}; this Tensortide reads up to "
-                    f"{VERSION}, please upgrade."
+                    f"{file}: has format version {facts['version']}; this Tensortide reads version "
+                    f"{VERSION}, please {advice}."
                 )
             arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(
@@ -124,6 +125,7 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
             "values": entries.orders[0].values,
             "weights": entries.orders[0].weights,
         }
+    arrays |= {f"memory_{name}": array for name, array in model.memory.items()}
     facts = {
         "format": FORMAT,
         "version": VERSION,
@@ -191,6 +193,11 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
         seen,
         facts["n_steps"],
         facts["grown_last"],
+        {
+            name.removeprefix("memory_"): array
+            for name, array in arrays.items()
+            if name.startswith("memory_")
+        },
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()

@@ -1,0 +1,87 @@
+"""Penalised and constrained factors: the alternating direction method of multipliers.
+
+For every factor ``f(A) + r(Z)`` with ``A = Z``; f is the quadratic of its normal equations.
+
+Two ways, both as published.  *Within a block* (CP-stream, AO-ADMM): the equations of one mode
+are held fixed while A, Z and the multipliers are iterated to convergence.  *Across the sweep*
+(MAST): one update of every A, all Z and all multipliers per sweep, with a growing weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensortide.core.equations import NormalEquations
+from tensortide.core.objective import Objective
+from tensortide.core.prox import Penalty
+from tensortide.core.types import Floats
+from tensortide.core.updates import solve
+from tensortide.core.workspace import Block, Workspace
+
+
+class Admm:
+    """The copies Z and the multipliers Y of all factors, during one step."""
+
+    def __init__(self, penalty: Penalty, work: Workspace) -> None:
+        self._penalty = penalty
+        self._work = work
+        self._weight = penalty.weight or 0.0
+        self._copies = work.stack.copy()
+        self._multipliers = np.zeros_like(work.stack)
+
+    def begin_sweep(self) -> None:
+        """Raise the weight and shrink the copies (MAST, across the sweep)."""
+        if self._penalty.weight is None:
+            return
+        self._weight *= self._penalty.growth
+        for mode in range(self._work.order):
+            part = self._work.part(mode)
+            self._copies[part] = self._penalty.prox.apply(
+                self._work.stack[part] - self._multipliers[part] / self._weight, 1.0 / self._weight
+            )
+
+    def update(self, objective: Objective, block: Block) -> None:
+        """Move the rows of a block."""
+        where = self._work.stacked(block)
+        equations = objective.equations(block)
+        if self._penalty.weight is None:
+            rows = self._within(equations, self._work.stack[where], block)
+        else:
+            # f is a G a' - 2 q a', without the usual half: so the weight enters by half.
+            pull = 0.5 * (self._weight * self._copies[where] + self._multipliers[where])
+            rows = _ridged(equations, 0.5 * self._weight, pull, self._work.stack[where], block)
+        self._work.stack[where] = rows
+        objective.moved(block.mode)
+
+    def end_sweep(self) -> None:
+        """Move the multipliers (MAST, across the sweep)."""
+        if self._penalty.weight is not None:
+            self._multipliers += self._weight * (self._copies - self._work.stack)
+
+    def _within(self, equations: NormalEquations, rows: Floats, block: Block) -> Floats:
+        """Iterate one block to convergence, with the mean curvature as weight."""
+        penalty = self._penalty
+        gram = equations.gram
+        weight = float(np.trace(gram, axis1=-2, axis2=-1).mean()) / gram.shape[-1]
+        if weight == 0.0:
+            return penalty.prox.apply(rows, 0.0)
+        shifts = np.zeros_like(rows)
+        for _ in range(penalty.inner):
+            before = rows
+            free = _ridged(equations, weight, weight * (rows + shifts), rows, block)
+            rows = penalty.prox.apply(free - shifts, 0.5 / weight)
+            shifts = shifts + rows - free
+            apart, moved = rows - free, rows - before
+            if np.vdot(apart, apart) <= penalty.tol * np.vdot(rows, rows) and (
+                np.vdot(moved, moved) <= penalty.tol * np.vdot(shifts, shifts)
+            ):
+                break
+        return rows
+
+
+def _ridged(
+    equations: NormalEquations, weight: float, pull: Floats, rows: Floats, block: Block
+) -> Floats:
+    """Solve the equations with ``weight`` on the diagonal and `pull` on the right."""
+    pulled = NormalEquations(equations.gram, equations.rhs + pull)
+    return solve(pulled, weight, rows, block)

@@ -1,0 +1,64 @@
+"""One way to begin and to step, whatever kind of method it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensortide.core import engine, recursion, tracking
+from tensortide.core.alpha import constant
+from tensortide.core.change import Change
+from tensortide.core.factors import Factors
+from tensortide.core.outcome import Outcome
+from tensortide.core.recipe import Memory, Method, Recipe, Recursion
+from tensortide.core.types import Floats
+from tensortide.core.updates import Run, serially
+from tensortide.errors import SolveError
+
+
+def preparation(method: Method) -> Recipe:
+    """Return how factors are found from scratch: the same way for every method.
+
+    A recipe lends its strategy, and its constraint if it holds block by block.
+    """
+    name, nothing = "preparation", constant(0.0)
+    if not isinstance(method, Recipe):
+        return Recipe(name, True, nothing, method.beta)
+    within = method.penalty is not None and method.penalty.weight is None
+    penalty = method.penalty if within else None
+    return Recipe(name, True, nothing, method.beta, strategy=method.strategy, penalty=penalty)
+
+
+def begin(method: Method, rows: Sequence[Floats], change: Change) -> Memory:
+    """Return what a method remembers of the preparation data besides the factors."""
+    if isinstance(method, Recipe):
+        return {}
+    if isinstance(method, Recursion):
+        return recursion.begin(method, rows, change)
+    return tracking.begin(method, rows, change)
+
+
+def step(
+    method: Method, factors: Factors, change: Change, memory: Memory, run: Run = serially
+) -> Outcome:
+    """Compute one step of any method.  Writes nothing; a step without finite rows is refused."""
+    try:
+        if isinstance(method, Recipe):
+            return engine.step(method, factors, change, run, memory=memory)
+        flow = recursion.step if isinstance(method, Recursion) else tracking.step
+        with np.errstate(over="ignore", invalid="ignore"):
+            outcome = flow(method, factors, change, memory, run)  # type: ignore[arg-type]
+    except np.linalg.LinAlgError:
+        raise _no_solution(change) from None
+    if not all(np.isfinite(rows).all() for rows in outcome.rows):
+        raise _no_solution(change)
+    return outcome
+
+
+def _no_solution(change: Change) -> SolveError:
+    return SolveError(
+        "the step has no finite solution: values or factors are too large; scale the values down",
+        mode=change.time,
+        position=change.entries.shape[change.time] - 1,
+    )

@@ -1,0 +1,142 @@
+"""What a step has computed, and the two ends that the steps of all methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tensortide.core.change import Change
+from tensortide.core.factors import Factors, RunningGrams
+from tensortide.core.kernels import predict_cells
+from tensortide.core.recipe import Memory
+from tensortide.core.types import Floats, Positions, Shape
+from tensortide.core.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The touched rows as they were: the undo of a step."""
+
+    positions: Sequence[Positions | None]
+    rows: Sequence[Floats]
+    shape: Shape
+    grams: RunningGrams
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """New rows and what a person wants to know about them.  Nothing is written yet."""
+
+    positions: Sequence[Positions | None]
+    rows: Sequence[Floats]
+    new_shape: Shape
+    grams: RunningGrams
+    before: Journal
+    objective: float
+    largest_move: float
+    strategy: str
+    alpha: float | None
+    sweeps: int
+    predicted: Floats
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The rows of a step, with new rows at the mean of their mode, and what they were."""
+
+    work: Workspace
+    previous: Floats
+    means: Floats
+    rest: RunningGrams | None
+    predicted: Floats
+    n_upper: Shape
+
+
+def begin_step(factors: Factors, change: Change) -> Begun:
+    """Load the rows that a step works on and predict the batch from them."""
+    n_upper, n_lower = _touched(change)
+    work = factors.load(change.positions, n_upper, n_lower)
+    rest = None
+    if change.positions[0] is not None:
+        rest = factors.grams.minus_upper(work)
+        work.leave_out(rest.matrices())
+    means = factors.means()
+    for mode in work.growing:
+        work.stack[work.lower_part(mode)] = means[mode]
+    predicted = np.empty(len(change.arrived))
+    predict_cells(change.arrived, work.firsts, work.stack, predicted)
+    return Begun(work, work.stack.copy(), means, rest, predicted, n_upper)
+
+
+def finish_step(
+    begun: Begun,
+    change: Change,
+    factors: Factors,
+    objective: float,
+    strategy: str,
+    *,
+    alpha: float | None = None,
+    sweeps: int = 1,
+    memory: Memory | None = None,
+) -> Outcome:
+    """Wrap up: the new rows, their Gram matrices, and the journal of the old ones."""
+    work, previous = begun.work, begun.previous
+    rows = work.rows()
+    journal = Journal(
+        [
+            None if p is None else p[:n]
+            for p, n in zip(change.positions, begun.n_upper, strict=True)
+        ],
+        [previous[work.upper_part(mode)] for mode in range(work.order)],
+        change.old_shape,
+        factors.grams,
+    )
+    return Outcome(
+        change.positions,
+        rows,
+        change.new_shape,
+        RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
+        journal,
+        objective,
+        _largest_move(work, previous),
+        strategy,
+        alpha,
+        sweeps,
+        begun.predicted,
+        memory or {},
+    )
+
+
+def commit(factors: Factors, outcome: Outcome) -> None:
+    """Write the outcome into the factors."""
+    factors.put(outcome.positions, outcome.rows, outcome.new_shape, outcome.grams)
+
+
+def undo(factors: Factors, outcome: Outcome) -> None:
+    """Put everything back as it was before `commit`, however far that got."""
+    before = outcome.before
+    factors.put(before.positions, before.rows, before.shape, before.grams)
+
+
+def _touched(change: Change) -> tuple[Shape, Shape]:
+    """Return how many old and how many new rows of each mode take part."""
+    old, new = change.old_shape, change.new_shape
+    if change.positions[0] is None:
+        return old, tuple(n - o for o, n in zip(old, new, strict=True))
+    counts = [
+        (int(p.searchsorted(size)), len(p))
+        for p, size in zip(change.positions, old, strict=True)
+        if p is not None
+    ]
+    return tuple(u for u, _ in counts), tuple(n - u for u, n in counts)
+
+
+def _largest_move(work: Workspace, previous: Floats) -> float:
+    """Return the largest change of a number in the old rows."""
+    moves = np.abs(work.stack - previous)
+    for mode in work.growing:
+        moves[work.lower_part(mode)] = 0.0
+    return float(moves.max())

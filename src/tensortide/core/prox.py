@@ -1,0 +1,76 @@
+"""Penalties and constraints of a whole factor, by their proximal map.
+
+``apply(rows, weight)`` is ``argmin_Z weight r(Z) + 1/2 || Z - rows ||^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tensortide.core.alpha import check_number
+from tensortide.core.types import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NonNegative:
+    """``r(Z) = 0`` where no element is negative, else infinity.
+
+    >>> NonNegative().apply(np.array([[1.0, -2.0]]), 0.1).tolist()
+    [[1.0, 0.0]]
+    """
+
+    def apply(self, rows: Floats, weight: float) -> Floats:  # noqa: ARG002 - one form for all
+        """Return the nearest rows that satisfy the constraint."""
+        return np.maximum(rows, 0.0)
+
+    def value(self, rows: Floats) -> float:  # noqa: ARG002
+        """Return zero: the constraint holds."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Nuclear:
+    """``r(Z) = weight || Z ||_*``, the sum of the singular values.
+
+    The proximal map shrinks every singular value (it does not cut them off).
+
+    >>> Nuclear(1.0).apply(np.diag([3.0, 0.5]), 1.0).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+
+    weight: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no weight."""
+        check_number("the weight of the nuclear norm", self.weight, least=0.0)
+
+    def apply(self, rows: Floats, weight: float) -> Floats:
+        """Return the rows with shrunken singular values."""
+        left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+        return np.asarray((left * np.maximum(sizes - weight * self.weight, 0.0)) @ right)
+
+    def value(self, rows: Floats) -> float:
+        """Return the penalty of a factor."""
+        return self.weight * float(np.linalg.svd(rows, compute_uv=False).sum())
+
+
+Prox: TypeAlias = NonNegative | Nuclear
+
+
+@dataclass(frozen=True, slots=True)
+class Penalty:
+    """A proximal map and how ADMM is to use it (`core.admm`).
+
+    With a `weight`, copies and multipliers are updated once per sweep and the weight grows
+    by `growth`; without, every block is iterated to `tol` (of squared norms), at most
+    `inner` times.
+    """
+
+    prox: Prox
+    weight: float | None = None
+    growth: float = 1.0
+    inner: int = 25
+    tol: float = 1e-4

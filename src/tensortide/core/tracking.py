@@ -1,0 +1,156 @@
+"""Third-order subspace trackers of Nion and Sidiropoulos (2009), exponential window.
+
+With one column ``x_t = vec(X_t)`` per slice of the growing mode, ``X = H C'`` and ``H = B (.) A``
+(Khatri-Rao).  Both methods track ``H`` without its structure, read the new row of ``C`` off it,
+and split each column of ``H`` into a rank-one matrix ``a_r b_r'`` by one step of the power
+method.  They differ in how ``H`` is tracked:
+
+RLST   ``H = R P^-1`` with ``R <- decay R + x c'``, ``P <- decay P + c c'``
+SDT    ``H = U S W`` with ``U S V'`` the truncated singular value decomposition of the window
+       and ``C' = W^-1 V'``; ``W`` follows from old rows of ``C`` staying as they were
+
+The published code follows the pseudo-inverse of R and the decomposition by cheaper
+approximate updates; here both are computed from their definition at ``O(I J R^2)`` a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensortide.core.change import Change
+from tensortide.core.factors import Factors
+from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.recipe import Memory, Tracking
+from tensortide.core.types import Floats
+from tensortide.core.updates import Run, pseudo_inverse, serially
+from tensortide.core.workspace import Workspace
+
+
+def begin(method: Tracking, rows: Sequence[Floats], change: Change) -> Memory:
+    """Return the start of the tracked matrices, for each mode as if it were the one to grow.
+
+    Which mode grows is not known yet; what belongs to the others is dropped at the first step.
+    """
+    memory: dict[str, Floats] = {}
+    for mode in range(len(rows)):
+        columns = _columns(change, mode, change.new_shape[mode])
+        c = rows[mode]
+        if method.by_svd:
+            ages = np.arange(len(c) - 1, -1, -1, dtype=float)
+            window = columns * np.sqrt(method.decay**ages)
+            left, sizes, _ = np.linalg.svd(window, full_matrices=False)
+            rank = c.shape[1]
+            left, sizes = _padded(left, sizes, rank)
+            mixing = np.linalg.pinv(left * sizes) @ _khatri_rao(rows, mode)
+            parts = {"left": left, "sizes": sizes, "mixing": mixing}
+        else:
+            parts = {"sums": columns @ c, "past": c.T @ c}
+        memory |= {f"{name}_{mode}": part for name, part in parts.items()}
+    return memory
+
+
+def step(
+    method: Tracking,
+    factors: Factors,
+    change: Change,
+    memory: Memory,
+    run: Run = serially,  # noqa: ARG001 - one form for all methods
+) -> Outcome:
+    """Follow the new slices one by one.  Writes nothing."""
+    begun = begin_step(factors, change)
+    work, time = begun.work, change.time
+    others = [m for m in range(work.order) if m != time]
+    new = work.lower_part(time)
+    state = {n: memory[f"{n}_{time}"] for n in _NAMES[method.by_svd]}
+    columns = _columns(change, time, new.stop - new.start)
+    follow = _follow_svd if method.by_svd else _follow_sums
+    for k in range(columns.shape[1]):
+        h, row, state = follow(state, columns[:, k], method)
+        _split(h, work, others)
+        work.stack[new.start + k] = row
+    gap = columns - _khatri_rao(work.rows(), time) @ work.stack[new].T
+    value = float(np.vdot(gap, gap))
+    remembered = {f"{name}_{time}": part for name, part in state.items()}
+    return finish_step(begun, change, factors, value, "slices", memory=remembered)
+
+
+_NAMES = {True: ("left", "sizes", "mixing"), False: ("sums", "past")}
+
+
+def _follow_sums(
+    state: dict[str, Floats], x: Floats, method: Tracking
+) -> tuple[Floats, Floats, dict[str, Floats]]:
+    """Recursive least squares for H; returns H, the new row of C, and the new sums."""
+    sums, past = state["sums"], state["past"]
+    c = _row_of(sums, past, x)
+    sums = method.decay * sums + np.outer(x, c)
+    past = method.decay * past + np.outer(c, c)
+    h = sums @ pseudo_inverse(past)
+    return h, _row_of(sums, past, x), {"sums": sums, "past": past}
+
+
+def _row_of(sums: Floats, past: Floats, x: Floats) -> Floats:
+    """Return ``c = P R^+ x``: least squares of x on the columns of ``R P^-1``."""
+    return np.asarray(past @ (pseudo_inverse(sums.T @ sums) @ (sums.T @ x)))
+
+
+def _follow_svd(
+    state: dict[str, Floats], x: Floats, method: Tracking
+) -> tuple[Floats, Floats, dict[str, Floats]]:
+    """Append a column to the window, exactly, and cut back to rank R."""
+    left, sizes, mixing = state["left"], state["sizes"], state["mixing"]
+    rank = len(sizes)
+    inside = left.T @ x
+    outside = x - left @ inside
+    again = left.T @ outside  # a second pass keeps the basis orthogonal
+    inside, outside = inside + again, outside - left @ again
+    length = float(np.linalg.norm(outside))
+    direction = outside / length if length > 0.0 else outside
+    root = np.sqrt(method.decay)
+    core = np.zeros((rank + 1, rank + 1))
+    core[:rank, :rank] = np.diag(root * sizes)
+    core[:rank, rank] = inside
+    core[rank, rank] = length
+    turn, new_sizes, right = np.linalg.svd(core)
+    left = np.column_stack([left, direction]) @ turn[:, :rank]
+    sizes = new_sizes[:rank]
+    kept, last = right[:rank, :rank].T, right[:rank, rank]  # V+ is V kept, with `last` below
+    mixing = kept.T @ mixing / root
+    row = np.linalg.pinv(mixing) @ last
+    return (left * sizes) @ mixing, row, {"left": left, "sizes": sizes, "mixing": mixing}
+
+
+def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:
+    """Replace the two other factors: each column of H as a rank-one matrix ``a b'``."""
+    first, second = (work.stack[work.part(m)] for m in others)
+    for r in range(h.shape[1]):
+        matrix = h[:, r].reshape(len(first), len(second))
+        length = float(np.linalg.norm(first[:, r]))
+        b = matrix.T @ first[:, r] / (length or 1.0)
+        a = matrix @ b
+        length = float(np.linalg.norm(a))
+        if length > 0.0:  # else the column has turned away from what it was: keep the old one
+            first[:, r], second[:, r] = a / length, b
+
+
+def _columns(change: Change, mode: int, count: int) -> Floats:
+    """Return the last `count` slices along a mode as columns; every cell of them is listed."""
+    values = change.entries.orders[mode].values
+    return values.reshape(-1, len(values) // change.entries.shape[mode])[-count:].T
+
+
+def _khatri_rao(rows: Sequence[Floats], skip: int) -> Floats:
+    """Return the Khatri-Rao product of the two other factors, the later one running faster."""
+    first, second = (r for m, r in enumerate(rows) if m != skip)
+    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
+
+
+def _padded(left: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Cut to `rank` singular values, or fill up with zeros where there are fewer."""
+    lack = max(0, rank - len(sizes))
+    return (
+        np.pad(left[:, :rank], ((0, 0), (0, lack))),
+        np.pad(sizes[:rank], (0, lack)),
+    )

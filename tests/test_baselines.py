@@ -1,0 +1,167 @@
+"""Every baseline equals the slow dense recursion of its paper, over six steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensortide as tt
+from tests import oracles, oracles_baselines
+
+RIDGE = 1e-3
+STEPS = 6
+
+
+def problem(seed, shape=(5, 4, 12), rank=2, observed=1.0, noise=0.1):
+    """A noisy low-rank tensor with NaN holes, and factors near those of its first half."""
+    rng = np.random.default_rng(seed)
+    truth = [rng.random((n, rank)) + 0.2 for n in shape]
+    x = oracles.reconstruct(truth) + noise * rng.standard_normal(shape)
+    x[rng.random(shape) >= observed] = np.nan
+    first = shape[-1] - STEPS
+    start = [f + 0.1 * rng.standard_normal(f.shape) for f in truth]
+    start[-1] = start[-1][:first]
+    return x, start, [x[..., k] for k in range(first, shape[-1])]
+
+
+def run(method, x, start, pieces):
+    first = x.shape[-1] - len(pieces)
+    model = tt.OnlineCP(start[0].shape[1], method)
+    model.fit(x[..., :first], init=start, max_sweeps=0)
+    for piece in pieces:
+        model.update(piece)
+    return model
+
+
+def close(model, slow, tolerance=1e-8):
+    for fast, expected in zip(model.factors_, slow, strict=True):
+        np.testing.assert_allclose(fast, expected, rtol=tolerance, atol=tolerance)
+
+
+SHAPES = [(5, 4, 12), (4, 3, 2, 11)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_online_cpd(shape):
+    x, start, pieces = problem(1, shape)
+    slow = oracles_baselines.online_cpd(x[..., :-STEPS], start, pieces, RIDGE)
+    close(run(tt.online_cpd(beta=RIDGE), x, start, pieces), slow)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+def test_olstec(shape, observed):
+    x, start, pieces = problem(2, shape, observed=observed)
+    slow = oracles_baselines.olstec(x[..., :-STEPS], start, pieces, 0.8, RIDGE)
+    close(run(tt.olstec(0.8, RIDGE), x, start, pieces), slow)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+def test_online_sgd(shape, observed):
+    x, start, pieces = problem(3, shape, observed=observed)
+    slow = oracles_baselines.online_sgd(start, pieces, 0.3, RIDGE)
+    close(run(tt.online_sgd(0.3, RIDGE), x, start, pieces), slow)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+def test_cp_stream(shape, observed):
+    x, start, pieces = problem(4, shape, observed=observed)
+    slow = oracles_baselines.cp_stream(start, pieces, 0.9, RIDGE, sweeps=3)
+    close(run(tt.cp_stream(0.9, RIDGE, sweeps=3, tol=0.0), x, start, pieces), slow)
+
+
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+def test_mast(observed):
+    """Two modes grow at once; each step of the oracle starts from the step before."""
+    rng = np.random.default_rng(5)
+    shape, rank = (9, 4, 9), 2
+    truth = [rng.random((n, rank)) + 0.2 for n in shape]
+    x = oracles.reconstruct(truth) + 0.1 * rng.standard_normal(shape)
+    x[rng.random(shape) >= observed] = np.nan
+    size = 4
+    start = [f[:n] + 0.1 for f, n in zip(truth, (size, 4, size), strict=True)]
+    options = {"alpha": 0.7, "nuclear": 0.3, "beta": RIDGE, "sweeps": 7, "tol": 0.0}
+    model = tt.OnlineCP(rank, tt.mast(**options, eta=0.5, growth=1.2))
+    model.fit(x[:size, :, :size], init=start, max_sweeps=0)
+    previous = start
+    while size < 9:
+        new = (size + 1, 4, size + 1)
+        cells = {
+            tuple(map(int, c)): x[tuple(c)]
+            for c in np.argwhere(~np.isnan(x[: size + 1, :, : size + 1]))
+            if c[0] == size or c[2] == size
+        }
+        begun = oracles.start_lower(previous, {c: (v, 1.0) for c, v in cells.items()}, new, RIDGE)
+        slow = oracles_baselines.mast(
+            previous, begun, cells, 0.7, 0.3, RIDGE, sweeps=7, eta=0.5, growth=1.2
+        )
+        info = model.update(tt.Batch(list(cells), list(cells.values())))
+        close(model, slow)
+        assert info.objective == pytest.approx(
+            oracles_baselines.mast_objective(slow, previous, cells, 0.7, 0.3, RIDGE)
+        )
+        previous, size = slow, size + 1
+
+
+@pytest.mark.parametrize("name", ["rlst", "sdt"])
+@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+def test_subspace_trackers(name, forgetting):
+    x, start, pieces = problem(6, (5, 4, 14), noise=0.02)
+    slow = getattr(oracles_baselines, name)(x[..., :-STEPS], start, pieces, forgetting)
+    close(run(getattr(tt, name)(forgetting), x, start, pieces), slow)
+
+
+@pytest.mark.parametrize("name", ["rlst", "sdt"])
+@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+@pytest.mark.parametrize("mode", [0, 2])
+def test_subspace_trackers_recover_a_noiseless_stream(name, forgetting, mode):
+    truth = tt.simulate.low_rank((14, 7, 14), 3, seed=2).dense()
+    first, rest = np.split(np.moveaxis(truth, mode, 0), [6])
+    model = tt.OnlineCP(3, getattr(tt, name)(forgetting))
+    model.fit(np.moveaxis(first, 0, mode), tol=1e-14, max_sweeps=5000)
+    for piece in rest:
+        model.update(piece, mode=mode)
+    assert model.score(truth) > 0.999
+
+
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+def test_em_als_decay_is_em_als_on_fading_slices(observed):
+    x, start, pieces = problem(7, observed=observed)
+    first = x.shape[-1] - STEPS
+    model = tt.OnlineCP(2, tt.em_als_decay(0.8, RIDGE, sweeps=2))
+    model.fit(x[..., :first], init=start, max_sweeps=0)
+    previous = start
+    for k, piece in enumerate(pieces, start=first + 1):
+        seen = x[..., :k]
+        data = {
+            tuple(map(int, c)): (seen[tuple(c)], 1.0)
+            for c in np.argwhere(~np.isnan(seen))
+            if c[2] == k - 1
+        }
+        begun = oracles.start_lower(previous, data, seen.shape, RIDGE)
+        previous = oracles_baselines.em_als_decay(begun, seen, 0.8, RIDGE, 2)
+        model.update(piece)
+        close(model, previous)
+
+
+@given(seed=st.integers(0, 10**6), observed=st.sampled_from([0.4, 1.0]))
+def test_cpc_als_and_em_als_are_gocpt_without_the_reconstruction(seed, observed):
+    """Their steps are those of section 3.2 with alpha = 0."""
+    x, start, pieces = problem(seed, observed=observed)
+    for method, strategy in ((tt.cpc_als(RIDGE), "rows"), (tt.em_als(RIDGE), "imputed")):
+        ours = run(tt.gocpt(alpha=0.0, beta=RIDGE, strategy=strategy), x, start, pieces)
+        for a, b in zip(run(method, x, start, pieces).factors_, ours.factors_, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_non_negative_cp_stream_has_no_negative_number_and_fits():
+    truth = tt.simulate.low_rank((8, 7, 20), 2, kind="nonnegative", noise=0.05, seed=3).dense()
+    model = tt.OnlineCP(2, tt.cp_stream(non_negative=True)).fit(truth[..., :8])
+    for k in range(8, 20):
+        model.update(truth[..., k])
+    assert min(f.min() for f in model.factors_) >= 0.0
+    assert model.score(truth) > 0.9

@@ -55,7 +55,7 @@ def run_step(case, method: Recipe, change: Change, watch=None) -> list[np.ndarra
 
 def entries_of(coords, values, shape, weights=None) -> Entries:
     return Entries.listed(
-        np.asarray(coords, np.int32).reshape(-1, len(shape)),
+        np.ascontiguousarray(coords, np.int32).reshape(-1, len(shape)),
         np.asarray(values, float),
         tuple(shape),
         np.empty(0) if weights is None else np.asarray(weights, float),

@@ -48,6 +48,7 @@ def fingerprint(model) -> tuple:
         )
     ]
     parts += [tuple(labels.array().tolist()) for labels in inner.modes.labels]
+    parts += [(key, array.tobytes()) for key, array in sorted(inner.memory.items())]
     parts += [inner.n_steps, inner.grown_last, inner.seen.count(), inner.factors.shape]
     if inner.store is not None:
         for order in inner.store.entries.orders:

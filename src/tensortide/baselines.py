@@ -84,7 +84,8 @@ def online_cpd(beta: float = 1e-5) -> Recursion:
     Zhou, Vinh, Bailey, Jia, Davidson: Accelerating online CP decompositions for higher order
     tensors, KDD 2016.
 
-    A step solves the new rows of the growing mode by least squares, then for every other mode
+    Objective: the squared residual of every slice with the factors of its time.  A step solves
+    the new rows of the growing mode by least squares, then for every other mode
     ``P <- P + X_new (Khatri-Rao)``, ``Q <- Q + (Hadamard of Gram matrices)`` and
     ``A = P (Q + beta I)^-1``, each with the factors just computed.
     Cost per step ``N R P``; memory ``2 S R + N R^2`` numbers, no history.
@@ -188,7 +189,7 @@ def rlst(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
     Nion, Sidiropoulos: Adaptive algorithms to track the PARAFAC decomposition of a third-order
     tensor, IEEE Transactions on Signal Processing 57 (2009).
 
-    Minimises ``sum_t forgetting^(T - t) || x_t - H c_t ||^2`` over H for rows c_t as they were
+    Objective: ``sum_t forgetting^(T - t) || x_t - H c_t ||^2`` over H for rows c_t as they were
     found; each column of H is then split by one step of the power method.  `beta` is the ridge
     of the preparation only.
     Cost per slice ``R^2 P``; memory ``R P + S R + R^2`` numbers, no history (but a dense matrix
@@ -212,10 +213,10 @@ def sdt(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
     Nion, Sidiropoulos: Adaptive algorithms to track the PARAFAC decomposition of a third-order
     tensor, IEEE Transactions on Signal Processing 57 (2009).
 
-    With ``U S V'`` the rank-R decomposition of the window (slices as columns, weight
-    ``forgetting^((T - t) / 2)``), ``H = U S W``; W follows from the rows of past slices staying as
-    they were, and each column of H is split as in `rlst`.  `beta` is the ridge of the
-    preparation only.
+    Objective: none in closed form.  With ``U S V'`` the rank-R decomposition of the window (slices
+    as columns, weight ``forgetting^((T - t) / 2)``), ``H = U S W``; W follows from the rows of past
+    slices staying as they were, and each column of H is split as in `rlst`.  `beta` is the ridge
+    of the preparation only.
     Cost per slice ``R^2 P``; memory ``R P + S R + 2 R^2`` numbers, no history.
     Cannot take: what `rlst` cannot.
 
@@ -235,11 +236,11 @@ def online_sgd(step: float = 0.1, beta: float = 1e-5) -> Recursion:
     Mardani, Mateos, Giannakis: Subspace learning and imputation for streaming big data matrices
     and tensors, IEEE Transactions on Signal Processing 63 (2015).
 
-    A step solves the new rows of the growing mode by least squares on their entries, moves all
-    other factors at once along the gradient of the new slices' squared residual + beta ||
-    factors ||^2, and solves the new rows once more.  The step size is `step` over the largest
-    curvature of the batch, so it means the same for data of any scale (below 2 a factor cannot
-    overshoot on its own).
+    Objective: the squared residual of the slices, fading or not, + beta || factors ||^2 (section 4
+    of the GOCPT paper).  A step solves the new rows of the growing mode by least squares on their
+    entries, moves all other factors at once along the gradient of the new slices' part, and
+    solves the new rows once more.  The step size is `step` over the largest curvature of the
+    batch, so it means the same for data of any scale (below 2 a factor cannot overshoot alone).
     Cost per step ``nnz N R (N + R)`` for the batch; memory ``S R`` numbers, no history.
     Cannot take: growth of a second mode, values between known labels.
 

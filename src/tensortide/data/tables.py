@@ -119,6 +119,8 @@ def _arrow_column(name: str, column: Any) -> Any:
         raise InputError(f"column {name!r} must be a list or an array, not the single {column!r}.")
     if hasattr(column, "to_arrow"):
         return _whole(column.to_arrow())
+    if isinstance(column, list | tuple) and column and isinstance(column[0], np.generic):
+        column = np.asarray(column)  # a list of NumPy's dates is a list of dates
     try:
         return _whole(pa.array(column))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:

@@ -20,7 +20,7 @@ from tensortide.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensortide import simulate
+    from tensortide import datasets, simulate
     from tensortide.baselines import (
         cp_stream,
         cpc_als,
@@ -57,6 +57,7 @@ __all__ = [
     "constant",
     "cp_stream",
     "cpc_als",
+    "datasets",
     "density",
     "em_als",
     "em_als_decay",
@@ -100,8 +101,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import tensortide` stays light."""
-    if name == "simulate":
-        return import_module("tensortide.simulate")
+    if name in ("datasets", "simulate"):
+        return import_module(f"tensortide.{name}")
     if name in _HOME:
         return getattr(import_module(f"tensortide.{_HOME[name]}"), name)
     raise AttributeError(f"module 'tensortide' has no attribute {name!r}")

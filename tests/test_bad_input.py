@@ -21,7 +21,7 @@ def refused(model, sentence, error=tt.InputError, **call):
     assert fingerprint(model) == before
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 @pytest.mark.parametrize(
     ("records", "sentence"),
     [
@@ -76,7 +76,7 @@ def test_bad_shapes_and_weights_are_refused():
         tt.Batch([[0, 5]], [1.0], weights=[1.0, 1.0])
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_bad_arrays_are_refused_and_change_nothing(method):
     x = tt.simulate.low_rank((4, 5, 6), 2, seed=0).dense()
     model = tt.OnlineCP(2, method).fit(x[..., :4])
@@ -93,7 +93,7 @@ def test_bad_arrays_are_refused_and_change_nothing(method):
     refused(model, "the batch has 2 modes", records=tt.Batch([[0, 0]], [1.0]))
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_an_empty_batch_changes_nothing_and_is_no_step(method):
     model = fitted(method)
     before = fingerprint(model)
@@ -192,7 +192,7 @@ def test_a_failed_fit_keeps_the_old_model():
     assert fingerprint(model) == before
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_all_zeros_are_modelled_as_zero_and_can_be_left_again(method):
     x = tt.simulate.low_rank((5, 4, 20), 1, seed=0).dense()
     model = tt.OnlineCP(1, method).fit(np.zeros((5, 4, 3)))
@@ -204,7 +204,7 @@ def test_all_zeros_are_modelled_as_zero_and_can_be_left_again(method):
     assert model.score(np.concatenate([np.zeros((5, 4, 5)), x], axis=2)) > 0.85
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_huge_and_tiny_values_are_modelled_alike(method):
     x = tt.simulate.low_rank((6, 5, 8), 2, seed=1).dense()
     for scale in (1e60, 1e-3):
@@ -360,7 +360,7 @@ def _steps(method):
         yield lambda model: model.update(third, retract=cells)
 
 
-@pytest.mark.parametrize("method", sorted(tt.METHODS))
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
     """Ctrl-C at every single line of a step that grows, fills and revises, and of the others."""
     first, second, *_ = batches()

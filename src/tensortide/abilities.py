@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tensortide.core.change import Change
+from tensortide.core.complete import Complete
 from tensortide.core.recipe import Memory, Method
 from tensortide.data.modes import Arrival, Modes
 from tensortide.errors import InputError
@@ -36,14 +37,14 @@ def check_step(
     `established` is the mode that has grown before, if any.
     """
     limits, name = method.limits, method.name
-    grown = [m for m, fresh in enumerate(arrival.fresh) if len(fresh)]
+    grown = arrival.grown_modes()
     if limits.one_mode:
         _check_growth(name, modes, grown, established)
     if limits.new_cells:
         n_old = _old_cells(change)
         if n_old:
             raise InputError(
-                f"method {name!r} takes new slices only, but {n_old} of the {len(change.arrived)} "
+                f"method {name!r} takes new slices only, but {n_old} of the {change.n_arrived} "
                 "cells are between labels that it knows: late or corrected values; use "
                 f"{GENERAL}."
             )
@@ -81,10 +82,10 @@ def _check_growth(name: str, modes: Modes, grown: list[int], established: int | 
 def _check_complete(method: Method, change: Change, n_cells: int) -> None:
     if not method.limits.complete or change.absent_zero or change.complete:
         return
-    if len(change.entries.orders[0].weights):
+    if change.weighted:
         raise InputError(f"method {method.name!r} takes no weights; use {GENERAL}.")
     raise InputError(
-        f"method {method.name!r} needs every cell of a slice, but {len(change.arrived)} of "
+        f"method {method.name!r} needs every cell of a slice, but {change.n_arrived} of "
         f"{n_cells} are there; use method='olstec' or 'cp_stream', which take slices with "
         f"holes, or {GENERAL}."
     )
@@ -93,7 +94,7 @@ def _check_complete(method: Method, change: Change, n_cells: int) -> None:
 def _old_cells(change: Change) -> int:
     """Return how many cells of the batch lie in the old box."""
     inside = 0
-    if len(change.arrived):
+    if not isinstance(change.arrived, Complete):
         limits = [
             size if rows is None else int(rows.searchsorted(size))
             for rows, size in zip(change.positions, change.old_shape, strict=True)

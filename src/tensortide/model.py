@@ -16,6 +16,7 @@ import numpy as np
 
 from tensortide.abilities import check_first, check_no_memory, check_step
 from tensortide.core.change import Change
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.outcome import Outcome, commit, undo
@@ -83,25 +84,21 @@ class Model:
     ) -> tuple[Model, Info]:
         """Make a model from first data, from random factors or from those given."""
         shape = arrival.new_shape
-        cells = distinct_cells(
-            arrival.coords.astype(np.int32),
-            arrival.values,
-            arrival.weights,
-            shape,
-            rules.duplicates,
-        )
+        block, cells = arrival.block, _distinct(arrival, rules)
         check_rank_for(rank, len(cells.values))
+        if block is None and cells.fill(math.prod(shape)):
+            block = Complete(cells.values.reshape(shape))
         change = Change(
             (0,) * len(shape),
             shape,
-            cells.entries(),
+            cells.entries() if block is None else block,
             (None,) * len(shape),
-            cells.coords,
+            cells.coords if block is None else block,
             0,
             0,
             int(np.argmax(shape)),
             rules.absent_zero,
-            cells.fill(math.prod(shape)),
+            block is not None,
         )
         check_first(recipe, modes, change)
         try:
@@ -112,7 +109,8 @@ class Model:
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
-        seen = DistinctCells().after(arrival.coords, len(cells.values), len(cells.values))
+        n_cells = len(cells.values)
+        seen = DistinctCells().after(_hashed(recipe, arrival), n_cells, n_cells)
         factors = Factors(best.rows)
         memory = begin(recipe, factors.rows(), change)
         model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
@@ -175,7 +173,7 @@ class Model:
             raise _named(error, self.modes, arrival, change.positions) from None
         seen = self.seen
         if absorbed is None:
-            seen = seen.after(arrival.coords, n_grown, len(cells.values))
+            seen = seen.after(_hashed(self.recipe, arrival), n_grown, len(cells.values))
         store = None if absorbed is None else absorbed.store
         self._adopt(arrival, outcome, store, seen)
         return self._info(
@@ -192,38 +190,51 @@ class Model:
         self, arrival: Arrival, retract: Positions | None
     ) -> tuple[Change, Cells, Absorbed | None, int]:
         old, new = arrival.old_shape, arrival.new_shape
-        rule = self.rules.duplicates
+        time, reads = self._time(arrival), self.recipe.rows_needed
         absorbed: Absorbed | None = None
         positions: tuple[Positions | None, ...] = (None,) * len(new)
-        if self.store is not None:
+        limits = np.array(old)
+        if arrival.block is not None:
+            cells = Cells.of_block(arrival.block)
+            if reads != "all":
+                positions = tuple(
+                    np.arange(old[m] if m == time else 0, n) for m, n in enumerate(new)
+                )
+        elif reads == "all":
             cells = self.cells_of(arrival)
-            store = self.store if retract is None else self._without(self.store, retract)
-            absorbed = store.absorb(cells, add=self.rules.add, decay=self.recipe.forgetting)
+        else:
+            whole_but = time if reads == "slices" else None
+            touched, local = compact(arrival.coords, old, new, whole_but=whole_but)
+            positions = touched
+            sizes = tuple(len(rows) for rows in touched)
+            rule = self.rules.duplicates
+            cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
+            limits = np.array([r.searchsorted(s) for r, s in zip(touched, old, strict=True)])
+        n_grown = len(cells.values)
+        if arrival.block is None:
+            n_grown = count_outside(cells.coords, limits)
+        complete = n_grown == len(cells.values) and cells.fill(math.prod(new) - math.prod(old))
+        block = arrival.block
+        if block is None and complete and arrival.grown_modes() == [time]:
+            box = [n - o if m == time else n for m, (o, n) in enumerate(zip(old, new, strict=True))]
+            block = Complete(cells.values.reshape(box))
+        entries: AnyEntries
+        if self.store is not None:
+            absorbed = self._absorbed(self.store, arrival, cells, block, retract, time)
             entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
         else:
-            time = self._time(arrival) if self.recipe.rows_needed == "slices" else None
-            if self.recipe.rows_needed == "all":
-                cells = self.cells_of(arrival)
-                limits = np.array(old)
-            else:
-                touched, local = compact(arrival.coords, old, new, whole_but=time)
-                positions = touched
-                sizes = tuple(len(rows) for rows in touched)
-                cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
-                limits = np.array([r.searchsorted(s) for r, s in zip(touched, old, strict=True)])
-            entries, n_grown = cells.entries(), count_outside(cells.coords, limits)
-        outside = math.prod(new) - math.prod(old)
+            entries = cells.entries() if block is None else block
         change = Change(
             old,
             new,
             entries,
             positions,
-            cells.coords,
+            cells.coords if block is None else block,
             self.n_entries,
             self.n_steps,
-            self._time(arrival),
+            time,
             self.rules.absent_zero,
-            n_grown == len(cells.values) and cells.fill(outside),
+            complete,
         )
         return change, cells, absorbed, n_grown
 
@@ -231,6 +242,26 @@ class Model:
         """Return the mode that grows, or that grew last."""
         growing = arrival.grown_mode()
         return self.grown_last if growing is None else growing
+
+    def _absorbed(
+        self,
+        store: Store,
+        arrival: Arrival,
+        cells: Cells,
+        block: Complete | None,
+        retract: Positions | None,
+        time: int,
+    ) -> Absorbed:
+        """Return the history with the batch, less what is retracted."""
+        decay = self.recipe.forgetting
+        whole = isinstance(store.entries, Complete) and retract is None and decay == 1.0
+        if block is not None and whole:
+            return store.append(block, time)
+        if retract is not None:
+            store = self._without(store, retract)
+        if arrival.block is not None:
+            cells = self.cells_of(arrival)
+        return store.absorb(cells, add=self.rules.add, decay=decay)
 
     def _without(self, store: Store, retract: Positions) -> Store:
         cells = retract.astype(np.int32)
@@ -344,6 +375,24 @@ class Model:
             self.grown_last,
             self.memory,
         )
+
+
+def _distinct(arrival: Arrival, rules: Rules) -> Cells:
+    """Return the distinct cells of first data."""
+    if arrival.block is not None:
+        return Cells.of_block(arrival.block)
+    return distinct_cells(
+        arrival.coords.astype(np.int32),
+        arrival.values,
+        arrival.weights,
+        arrival.new_shape,
+        rules.duplicates,
+    )
+
+
+def _hashed(recipe: Method, arrival: Arrival) -> Positions | None:
+    """Return the cells to count, unless the method never takes a cell twice."""
+    return None if recipe.limits.new_cells else arrival.coords
 
 
 def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:

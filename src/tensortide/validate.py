@@ -186,8 +186,10 @@ def check_array(array: Any, mask: Any) -> tuple[Floats, Flags]:
             "records must be a table, a dict of columns, a Batch or an array of real numbers, not "
             f"{type(array).__name__}."
         )
-    dense = np.asarray(array, dtype=np.float64)
-    known = ~np.isnan(dense) & ~np.ma.getmaskarray(array)
+    dense = np.asarray(array, dtype=np.float64, order="C")
+    known = ~np.isnan(dense)
+    if isinstance(array, np.ma.MaskedArray):
+        known &= ~np.ma.getmaskarray(array)
     if mask is not None:
         flags = np.asarray(mask)
         if flags.shape != dense.shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensortide.core.entries import Entries
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.types import Places, Positions, Shape
 
 
@@ -23,14 +23,25 @@ class Change:
 
     old_shape: Shape
     new_shape: Shape
-    entries: Entries
+    entries: AnyEntries
     positions: tuple[Positions | None, ...]
-    arrived: Places
+    arrived: Places | Complete
     n_seen: float
     step: int
     time: int
     absent_zero: bool
     complete: bool = False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether entries have weights."""
+        return not isinstance(self.entries, Complete) and len(self.entries.orders[0].weights) > 0
+
+    @property
+    def n_arrived(self) -> int:
+        """How many cells have come."""
+        complete = isinstance(self.arrived, Complete)
+        return self.arrived.n_entries if complete else len(self.arrived)  # type: ignore
 
     @property
     def growing(self) -> int:

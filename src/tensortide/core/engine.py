@@ -10,7 +10,7 @@ import numpy as np
 from tensortide.core.admm import Admm
 from tensortide.core.alpha import Circumstances, check_number
 from tensortide.core.change import Change
-from tensortide.core.entries import Entries
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
 from tensortide.core.fading import faded
 from tensortide.core.growth import start_lower_rows
@@ -93,7 +93,7 @@ def penalty_value(recipe: Recipe, work: Workspace) -> float:
 
 def sweep(
     work: Workspace,
-    entries: Entries,
+    entries: AnyEntries,
     data_terms: DataTerms,
     history: Sequence[BoxTerm],
     recipe: Recipe,
@@ -103,16 +103,18 @@ def sweep(
 ) -> tuple[Objective, int]:
     """Update U1, L1, ..., UN, LN, `recipe.sweeps` times at most; return the last objective.
 
-    The data enter anew in each sweep (an imputation follows the model), the history does
-    not: its reference stays the model of the step before.  A method whose past rows do not
-    move begins with the new rows of the growing mode.
+    An imputation enters anew in each sweep, as it follows the model; the history does not: its
+    reference stays the model of the step before.  A method whose past rows do not move begins
+    with the new rows of the growing mode.
     """
     blocks = work.blocks(time if recipe.past_decay is not None else 0)
     admm = None if recipe.penalty is None else Admm(recipe.penalty, work)
+    follows = data_terms is imputed and not isinstance(entries, Complete)
     done = 0
     while done < recipe.sweeps:
-        listed, boxes = data_terms(work, entries)
-        objective = Objective(work, listed, [*boxes, *history], recipe.beta)
+        if not done or follows:
+            listed, boxes = data_terms(work, entries)
+            objective = Objective(work, listed, [*boxes, *history], recipe.beta)
         if watch is not None:
             watch("start", objective.value())
         before = work.stack.copy() if recipe.stop else work.stack

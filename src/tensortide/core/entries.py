@@ -109,6 +109,10 @@ class Entries:
         """How many cells are listed."""
         return len(self.orders[0].values)
 
+    def all_values(self) -> Floats:
+        """Return the values of all cells, in the order of mode 0."""
+        return self.orders[0].values
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""

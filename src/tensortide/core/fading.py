@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensortide.core.change import Change
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.types import Floats
 from tensortide.core.workspace import Workspace
@@ -24,7 +25,7 @@ FAINTEST = 1e-16  # weights stop fading here: what counts less is lost in roundi
 class Faded:
     """Scaled entries, and the scale of every stacked row."""
 
-    entries: Entries
+    entries: AnyEntries
     scale: Floats
 
 
@@ -41,6 +42,8 @@ def faded(work: Workspace, change: Change, decay: float) -> Faded:
     roots = np.sqrt(np.maximum(decay**ages, FAINTEST))
     scale[work.part(mode), 0] = roots
     work.stack *= scale
+    if isinstance(change.entries, Complete):
+        return Faded(change.entries.scaled(mode, roots), scale)
     orders = []
     for n, order in enumerate(change.entries.orders):
         if n == mode:

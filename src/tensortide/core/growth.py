@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries, ModeOrder
+from tensortide.core.equations import NormalEquations
 from tensortide.core.objective import BoxTerm, Listed, Objective
 from tensortide.core.types import Flags, Floats
-from tensortide.core.updates import exact
+from tensortide.core.updates import exact, solve
 from tensortide.core.workspace import Block, Workspace
 
 
 def start_lower_rows(
-    work: Workspace, entries: Entries, beta: float, means: Floats, *, absent_zero: bool
+    work: Workspace, entries: AnyEntries, beta: float, means: Floats, *, absent_zero: bool
 ) -> None:
     """Give every new row a start.
 
@@ -25,6 +27,9 @@ def start_lower_rows(
     the old rows, and a new row without any entry is known to be zero.
     """
     growing = work.growing
+    if isinstance(entries, Complete):
+        _start_complete(work, entries, beta)
+        return
     started = {m: np.arange(work.n_rows[m]) < work.n_upper[m] for m in growing}
     if absent_zero:
         for mode in growing:
@@ -49,6 +54,21 @@ def start_lower_rows(
         if not flags.all():
             waiting = np.flatnonzero(~flags) + work.bounds[mode]
             work.stack[waiting] = _mean_row(work, mode, flags, means[mode])
+
+
+def _start_complete(work: Workspace, box: Complete, beta: float) -> None:
+    """Least squares for the new rows of the one mode that grows, all its cells known."""
+    for mode in work.growing:
+        new = work.lower_part(mode)
+        others = [r if m != mode else r[:0] for m, r in enumerate(work.rows())]
+        gram = np.ones((work.rank, work.rank))
+        for m, rows in enumerate(others):
+            if m != mode:
+                gram *= rows.T @ rows
+        local = box.shape[mode] - (new.stop - new.start)
+        rhs = box.mttkrp(others, mode, first=local)
+        block = Block(mode, work.n_upper[mode], work.n_rows[mode], False)
+        work.stack[new] = solve(NormalEquations(gram, rhs), beta, work.stack[new], block)
 
 
 def _solve_from(

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tensortide.core.boxes import boxes_value, refresh, sum_equations
-from tensortide.core.entries import Entries
+from tensortide.core.boxes import add_boxes, boxes_value, refresh, sum_equations
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import entries_value, predict_entries, solve_rows
 from tensortide.core.types import Floats, Positions
@@ -33,13 +33,18 @@ class Listed:
     right-hand side only, and the Gram matrix comes from a box.
     """
 
-    entries: Entries
+    entries: AnyEntries
     curvatures: list[Floats] | None
     values: list[Floats]
     constant: float
 
     @classmethod
-    def squares(cls, entries: Entries) -> Listed:
+    def whole(cls, box: Complete) -> Listed:
+        """Return what a complete box adds to a box of reference zero, ``-2 <x, y> + |x|^2``."""
+        return cls(box, None, [], float(np.vdot(box.values, box.values)))
+
+    @classmethod
+    def squares(cls, entries: AnyEntries) -> Listed:
         """Return ``sum_e w_e (x_e - y_e)^2``: the squared residual on the observed entries."""
         orders = entries.orders
         if not len(orders[0].weights):
@@ -73,7 +78,11 @@ class Objective:
         self, work: Workspace, listed: Listed, boxes: Sequence[BoxTerm], beta: float
     ) -> None:
         self.work, self.listed, self.beta = work, listed, beta
-        self.every_row = any(box.every_row for box in boxes)
+        self._dense = listed.entries if listed.curvatures is None and not listed.values else None
+        self._products: dict[int, tuple[tuple[int, ...], Floats]] = {}
+        self._moves = [0] * work.order
+        self._ridge = beta * np.eye(work.rank)
+        self.every_row = self._dense is not None or any(box.every_row for box in boxes)
         given = [box.reference for box in boxes if box.reference is not None]
         places = iter(range(len(given)))
         width = given[0].shape[1] if given else work.rank
@@ -93,6 +102,7 @@ class Objective:
     def moved(self, mode: int) -> None:
         """Take note that rows of a mode have changed."""
         self._stale[mode] = True
+        self._moves[mode] += 1
 
     def settle(self) -> None:
         """Bring the Gram matrices up to date, before threads read them."""
@@ -112,7 +122,7 @@ class Objective:
         """Return the equations of a block, ridge included."""
         self.settle()
         gram, rhs = self._sums(block)
-        gram += self.beta * np.eye(self.work.rank)
+        gram += self._ridge
         return NormalEquations(gram[0] if self.listed.curvatures is None else gram, rhs)
 
     def solve(self, block: Block, careful: Careful) -> Floats:
@@ -122,7 +132,7 @@ class Objective:
         are handed to `careful`, with their equations; the others are not slowed down by them.
         """
         gram, rhs = self._sums(block)
-        pointers = self.listed.entries.orders[block.mode].pointers[block.first : block.last + 1]
+        pointers = self._pointers(block)
         rows = self.work.stack[self.work.stacked(block)].copy()
 
         def again(row: int) -> Floats:
@@ -133,7 +143,43 @@ class Objective:
         solve_in_place(gram, rhs, self.beta, rows, pointers, again, every_row=self.every_row)
         return rows
 
+    def _pointers(self, block: Block) -> Positions:
+        if self._dense is not None:
+            return np.zeros(block.last - block.first + 1, np.int64)
+        return self.listed.entries.orders[block.mode].pointers[block.first : block.last + 1]
+
+    def _product(self, mode: int) -> Floats:
+        """Return the complete box times the other modes' rows, from the first local row on.
+
+        Kept until one of the other modes moves: U and L of a mode, and the value of the
+        objective after the last block, share it.
+        """
+        known = self._products.get(mode)
+        if known is None or not _current(self._moves, known[0], mode):
+            assert isinstance(self._dense, Complete)
+            stamp = tuple(n for m, n in enumerate(self._moves) if m != mode)
+            box = self._dense
+            rows = [r[-n:] for r, n in zip(self.work.rows(), box.shape, strict=True)]
+            product = box.mttkrp(rows, mode)
+            before = self.work.n_rows[mode] - len(product)  # old rows that the box does not reach
+            if before:
+                product = np.concatenate([np.zeros((before, product.shape[1])), product])
+            known = (stamp, product)
+            self._products[mode] = known
+        return known[1]
+
+    def _dense_sums(self, block: Block) -> tuple[Floats, Floats]:
+        n_rows, rank, work = block.last - block.first, self.work.rank, self.work
+        gram, rhs = np.zeros((1, rank, rank)), np.zeros((n_rows, rank))
+        first = work.bounds[block.mode] + block.first
+        shared = (*self._boxes, self._own, self._cross)
+        add_boxes(block.mode, block.upper, first, *shared, gram[0], rhs)
+        rhs += self._product(block.mode)[block.first : block.last]
+        return gram, rhs
+
     def _sums(self, block: Block) -> tuple[Floats, Floats]:
+        if self._dense is not None:
+            return self._dense_sums(block)
         mode, work, listed = block.mode, self.work, self.listed
         order, values = listed.entries.orders[mode], listed.values[mode]
         n_rows, rank = block.last - block.first, work.rank
@@ -158,25 +204,35 @@ class Objective:
         )
         return gram, rhs
 
+    def _data_value(self) -> float:
+        work, listed = self.work, self.listed
+        if self._dense is not None:
+            mode = next(
+                (m for m, (stamp, _) in self._products.items() if _current(self._moves, stamp, m)),
+                0,
+            )
+            return -2.0 * float(np.vdot(self._product(mode), work.stack[work.part(mode)]))
+        first, values = listed.entries.orders[0], listed.values[0]
+        return float(
+            entries_value(
+                0,
+                first.pointers,
+                first.others,
+                work.other_offsets[0],
+                work.stack,
+                listed.curvatures is not None,
+                values if listed.curvatures is None else listed.curvatures[0],
+                values,
+            )
+        )
+
     def value(self) -> float:
         """Return the objective at the current rows."""
         self.settle()
-        work, listed = self.work, self.listed
-        first, values = listed.entries.orders[0], listed.values[0]
-        curved = listed.curvatures is not None
-        data = entries_value(
-            0,
-            first.pointers,
-            first.others,
-            work.other_offsets[0],
-            work.stack,
-            curved,
-            values if listed.curvatures is None else listed.curvatures[0],
-            values,
-        )
+        work = self.work
         return (
-            listed.constant
-            + data
+            self.listed.constant
+            + self._data_value()
             + boxes_value(
                 *self._boxes,
                 work.firsts,
@@ -187,6 +243,10 @@ class Objective:
                 self.beta,
             )
         )
+
+
+def _current(moves: Sequence[int], stamp: tuple[int, ...], mode: int) -> bool:
+    return stamp == tuple(n for m, n in enumerate(moves) if m != mode)
 
 
 def solve_in_place(
@@ -217,7 +277,7 @@ def solve_in_place(
             failed = solve_rows(gram, rhs, beta, pointers, every_row, rows, last)
 
 
-def model_values(work: Workspace, entries: Entries, mode: int) -> Floats:
+def model_values(work: Workspace, entries: AnyEntries, mode: int) -> Floats:
     """Return the model's value at each entry, in the order of `mode`."""
     order = entries.orders[mode]
     out = np.empty(len(order.values))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tensortide.core.change import Change
+from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import Factors, RunningGrams
 from tensortide.core.kernels import predict_cells
 from tensortide.core.recipe import Memory
@@ -66,9 +67,17 @@ def begin_step(factors: Factors, change: Change) -> Begun:
     means = factors.means()
     for mode in work.growing:
         work.stack[work.lower_part(mode)] = means[mode]
+    return Begun(work, work.stack.copy(), means, rest, _predicted(work, change), n_upper)
+
+
+def _predicted(work: Workspace, change: Change) -> Floats:
+    """Return the model's values of the cells that have just come."""
+    if isinstance(change.arrived, Complete):
+        rows = [r[-n:] for r, n in zip(work.rows(), change.arrived.shape, strict=True)]
+        return box_values(rows)
     predicted = np.empty(len(change.arrived))
     predict_cells(change.arrived, work.firsts, work.stack, predicted)
-    return Begun(work, work.stack.copy(), means, rest, predicted, n_upper)
+    return predicted
 
 
 def finish_step(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tensortide.core.change import Change
+from tensortide.core.complete import Complete
 from tensortide.core.engine import data_strategy, observed_terms, sweep
 from tensortide.core.objective import Objective
 from tensortide.core.recipe import Recipe
@@ -131,7 +132,7 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
     The wrong choice sends alternating least squares on sparse data into poor solutions of
     huge, cancelling components (docs/numerics.md).
     """
-    values = change.entries.orders[0].values
+    values = change.entries.all_values()
     largest = float(np.abs(values).max()) or 1.0
     scaled = values / largest
     lean = float(scaled.sum()) / float(np.abs(scaled).sum() or 1.0)
@@ -148,6 +149,8 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
 
 def fill_empty_rows(rows: Sequence[Floats], change: Change) -> None:
     """Give rows that have no entry the mean of those that have one."""
+    if isinstance(change.entries, Complete):
+        return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]
         if empty.any():

@@ -8,20 +8,23 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries
 from tensortide.core.objective import BoxTerm, Listed, model_values
 from tensortide.core.types import Flags, Floats
 from tensortide.core.workspace import Workspace
 
-DataTerms: TypeAlias = Callable[[Workspace, Entries], tuple[Listed, list[BoxTerm]]]
+DataTerms: TypeAlias = Callable[[Workspace, AnyEntries], tuple[Listed, list[BoxTerm]]]
 
 
-def observed_rows(_: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+def observed_rows(_: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]]:
     """Return the paper's sparse strategy: the squared residual on the observed entries."""
+    if isinstance(entries, Complete):
+        return Listed.whole(entries), [BoxTerm(1.0, None, upper_only=False)]
     return Listed.squares(entries), []
 
 
-def imputed(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+def imputed(work: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]]:
     """Return the paper's dense strategy (`eq:dense-solution`) without a dense tensor.
 
     The imputed tensor is ``[[A^]]`` plus a sparse residual ``w (x - y^)``, so the squared
@@ -33,10 +36,8 @@ def imputed(work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
     A complete tensor needs no imputation: the squared distance to it is the box term with
     reference zero and the entries as they are.
     """
-    if work.whole and _complete(entries):
-        values = [order.values for order in entries.orders]
-        constant = float(values[0] @ values[0])
-        return Listed(entries, None, values, constant), [BoxTerm(1.0, None, upper_only=False)]
+    if work.whole and isinstance(entries, Complete):
+        return observed_rows(work, entries)
     residuals: list[Floats] = []
     curvature, constant = 1.0, 0.0
     for mode, order in enumerate(entries.orders):
@@ -64,8 +65,13 @@ class ZeroFilled:
 
     outside_old: bool
 
-    def __call__(self, work: Workspace, entries: Entries) -> tuple[Listed, list[BoxTerm]]:
+    def __call__(self, work: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]]:
         """Return the zero-filled box and what the listed cells add to it."""
+        boxes = [BoxTerm(1.0, None, upper_only=False, every_row=True)]
+        if self.outside_old:
+            boxes.append(BoxTerm(-1.0, None, upper_only=True))
+        if isinstance(entries, Complete):
+            return Listed.whole(entries), boxes
         curvatures: list[Floats] = []
         values: list[Floats] = []
         for mode, order in enumerate(entries.orders):
@@ -77,18 +83,7 @@ class ZeroFilled:
             values.append(weights * order.values)
         constant = float(values[0] @ entries.orders[0].values)
         plain = not any(h.any() for h in curvatures)
-        boxes = [BoxTerm(1.0, None, upper_only=False, every_row=True)]
-        if self.outside_old:
-            boxes.append(BoxTerm(-1.0, None, upper_only=True))
         return Listed(entries, None if plain else curvatures, values, constant), boxes
-
-
-def _complete(entries: Entries) -> bool:
-    """Tell whether every cell of the box is listed, with weight one."""
-    cells = 1
-    for size in entries.shape:
-        cells *= size
-    return entries.n_entries == cells and not len(entries.orders[0].weights)
 
 
 def _in_old_box(work: Workspace, entries: Entries, mode: int) -> Flags:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortide.core.change import Change
+from tensortide.core.complete import Complete, box_values, khatri_rao
 from tensortide.core.factors import Factors
 from tensortide.core.outcome import Outcome, begin_step, finish_step
 from tensortide.core.recipe import Memory, Tracking
@@ -32,6 +33,7 @@ def begin(method: Tracking, rows: Sequence[Floats], change: Change) -> Memory:
     """Return the start of the tracked matrices, for each mode as if it were the one to grow.
 
     Which mode grows is not known yet; what belongs to the others is dropped at the first step.
+    Matrices with as many rows as a slice has cells are kept transposed.
     """
     memory: dict[str, Floats] = {}
     for mode in range(len(rows)):
@@ -41,12 +43,12 @@ def begin(method: Tracking, rows: Sequence[Floats], change: Change) -> Memory:
             ages = np.arange(len(c) - 1, -1, -1, dtype=float)
             window = columns * np.sqrt(method.decay**ages)
             left, sizes, _ = np.linalg.svd(window, full_matrices=False)
-            rank = c.shape[1]
-            left, sizes = _padded(left, sizes, rank)
-            mixing = np.linalg.pinv(left * sizes) @ _khatri_rao(rows, mode)
-            parts = {"left": left, "sizes": sizes, "mixing": mixing}
+            basis, sizes = _padded(left.T, sizes, c.shape[1])
+            others = khatri_rao([r for m, r in enumerate(rows) if m != mode])
+            mixing = np.linalg.pinv((sizes[:, None] * basis).T) @ others
+            parts = {"basis": basis, "sizes": sizes, "mixing": mixing}
         else:
-            parts = {"sums": columns @ c, "past": c.T @ c}
+            parts = {"sums": (columns @ c).T.copy(), "past": c.T @ c}
         memory |= {f"{name}_{mode}": part for name, part in parts.items()}
     return memory
 
@@ -70,65 +72,66 @@ def step(
         h, row, state = follow(state, columns[:, k], method)
         _split(h, work, others)
         work.stack[new.start + k] = row
-    gap = columns - _khatri_rao(work.rows(), time) @ work.stack[new].T
+    rows = [work.stack[work.part(m)] for m in others]
+    gap = columns.ravel() - box_values([*rows, work.stack[new]])
     value = float(np.vdot(gap, gap))
     remembered = {f"{name}_{time}": part for name, part in state.items()}
     return finish_step(begun, change, factors, value, "slices", memory=remembered)
 
 
-_NAMES = {True: ("left", "sizes", "mixing"), False: ("sums", "past")}
+_NAMES = {True: ("basis", "sizes", "mixing"), False: ("sums", "past")}
 
 
 def _follow_sums(
     state: dict[str, Floats], x: Floats, method: Tracking
 ) -> tuple[Floats, Floats, dict[str, Floats]]:
-    """Recursive least squares for H; returns H, the new row of C, and the new sums."""
+    """Recursive least squares for H; returns H', the new row of C, and the new sums."""
     sums, past = state["sums"], state["past"]
     c = _row_of(sums, past, x)
-    sums = method.decay * sums + np.outer(x, c)
+    sums = method.decay * sums + c[:, None] * x
     past = method.decay * past + np.outer(c, c)
-    h = sums @ pseudo_inverse(past)
+    h = pseudo_inverse(past) @ sums
     return h, _row_of(sums, past, x), {"sums": sums, "past": past}
 
 
 def _row_of(sums: Floats, past: Floats, x: Floats) -> Floats:
     """Return ``c = P R^+ x``: least squares of x on the columns of ``R P^-1``."""
-    return np.asarray(past @ (pseudo_inverse(sums.T @ sums) @ (sums.T @ x)))
+    return np.asarray(past @ (pseudo_inverse(sums @ sums.T) @ (sums @ x)))
 
 
 def _follow_svd(
     state: dict[str, Floats], x: Floats, method: Tracking
 ) -> tuple[Floats, Floats, dict[str, Floats]]:
     """Append a column to the window, exactly, and cut back to rank R."""
-    left, sizes, mixing = state["left"], state["sizes"], state["mixing"]
+    basis, sizes, mixing = state["basis"], state["sizes"], state["mixing"]
     rank = len(sizes)
-    inside = left.T @ x
-    outside = x - left @ inside
-    again = left.T @ outside  # a second pass keeps the basis orthogonal
-    inside, outside = inside + again, outside - left @ again
+    inside = basis @ x
+    outside = x - inside @ basis
     length = float(np.linalg.norm(outside))
-    direction = outside / length if length > 0.0 else outside
+    if length > 0.0:
+        outside /= length
     root = np.sqrt(method.decay)
     core = np.zeros((rank + 1, rank + 1))
     core[:rank, :rank] = np.diag(root * sizes)
     core[:rank, rank] = inside
     core[rank, rank] = length
     turn, new_sizes, right = np.linalg.svd(core)
-    left = np.column_stack([left, direction]) @ turn[:, :rank]
+    basis = turn[:rank, :rank].T @ basis
+    basis += turn[rank, :rank, None] * outside
     sizes = new_sizes[:rank]
     kept, last = right[:rank, :rank].T, right[:rank, rank]  # V+ is V kept, with `last` below
     mixing = kept.T @ mixing / root
+    h = (mixing.T * sizes) @ basis
     row = np.linalg.pinv(mixing) @ last
-    return (left * sizes) @ mixing, row, {"left": left, "sizes": sizes, "mixing": mixing}
+    return h, row, {"basis": basis, "sizes": sizes, "mixing": mixing}
 
 
 def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:
-    """Replace the two other factors: each column of H as a rank-one matrix ``a b'``."""
+    """Replace the two other factors: each row of H' as a rank-one matrix ``a b'``."""
     first, second = (work.stack[work.part(m)] for m in others)
-    for r in range(h.shape[1]):
-        matrix = h[:, r].reshape(len(first), len(second))
+    for r, matrix in enumerate(h.reshape(-1, len(first), len(second))):
         length = float(np.linalg.norm(first[:, r]))
-        b = matrix.T @ first[:, r] / (length or 1.0)
+        b = first[:, r] @ matrix / (length or 1.0)
         a = matrix @ b
         length = float(np.linalg.norm(a))
         if length > 0.0:  # else the column has turned away from what it was: keep the old one
@@ -136,21 +139,12 @@ def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:
 
 
 def _columns(change: Change, mode: int, count: int) -> Floats:
-    """Return the last `count` slices along a mode as columns; every cell of them is listed."""
-    values = change.entries.orders[mode].values
-    return values.reshape(-1, len(values) // change.entries.shape[mode])[-count:].T
+    """Return the last `count` slices along a mode as columns; every cell of them is there."""
+    assert isinstance(change.entries, Complete)  # the limits of the method say so
+    return change.entries.columns(mode)[:, -count:]
 
 
-def _khatri_rao(rows: Sequence[Floats], skip: int) -> Floats:
-    """Return the Khatri-Rao product of the two other factors, the later one running faster."""
-    first, second = (r for m, r in enumerate(rows) if m != skip)
-    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
-
-
-def _padded(left: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats]:
+def _padded(basis: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats]:
     """Cut to `rank` singular values, or fill up with zeros where there are fewer."""
     lack = max(0, rank - len(sizes))
-    return (
-        np.pad(left[:, :rank], ((0, 0), (0, lack))),
-        np.pad(sizes[:rank], (0, lack)),
-    )
+    return np.pad(basis[:rank], ((0, lack), (0, 0))), np.pad(sizes[:rank], (0, lack))

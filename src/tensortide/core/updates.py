@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tensortide.core.complete import Complete
 from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import SINGULAR
 from tensortide.core.objective import Objective, solve_in_place
@@ -105,6 +106,8 @@ def pseudo_inverse(gram: Floats) -> Floats:
 
 
 def _parts(objective: Objective, block: Block) -> list[Block]:
+    if isinstance(objective.listed.entries, Complete):
+        return [block]
     most_rows = max(1, CHUNK_NUMBERS // objective.work.rank**2)
     pointers = objective.listed.entries.orders[block.mode].pointers
     n_rows = block.last - block.first

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tensortide.core.complete import Complete
 from tensortide.core.entries import Entries
 from tensortide.core.sorting import count_repeats, lexsort, number
 from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
@@ -21,6 +22,12 @@ class Cells:
     weights: Floats
     shape: Shape
     n_duplicates: int
+
+    @classmethod
+    def of_block(cls, block: Complete) -> Cells:
+        """Return the cells of a box without listing them."""
+        nothing = np.empty((0, len(block.shape)), np.int32)
+        return cls(nothing, block.values.ravel(), NO_WEIGHTS, block.shape, 0)
 
     def fill(self, n_cells: int) -> bool:
         """Tell whether these are as many cells as there are, all with weight one."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,23 +20,43 @@ from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
 from tensortide.validate import check_array, check_order, check_positions
 
+if TYPE_CHECKING:
+    from tensortide.core.complete import Complete
+
 VALUE_ADVICE = " Pass value=... to name the column of values."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arrival:
-    """Records as positions in the tensor as it will be, and the labels that are new."""
+    """Records as positions in the tensor as it will be, and the labels that are new.
 
-    coords: Positions
+    An array without holes comes as a `block`, whose cells are listed only on demand.
+    """
+
+    listed: Positions | None
     values: Floats
     weights: Floats
     fresh: tuple[Sequence[Any], ...]
     old_shape: Shape
     new_shape: Shape
+    block: Complete | None = None
+
+    @cached_property
+    def coords(self) -> Positions:
+        """The cell of each record."""
+        if self.listed is not None:
+            return self.listed
+        assert self.block is not None
+        offsets = np.array(self.new_shape) - np.array(self.block.shape)
+        return np.asarray(self.block.coords().astype(np.int64) + offsets)
+
+    def grown_modes(self) -> list[int]:
+        """Return the modes that have new labels."""
+        return [m for m, fresh in enumerate(self.fresh) if len(fresh)]
 
     def grown_mode(self) -> int | None:
         """Return the mode that grows (the largest, if several do), or None."""
-        grown = [m for m, fresh in enumerate(self.fresh) if len(fresh)]
+        grown = self.grown_modes()
         return max(grown, key=self.new_shape.__getitem__) if grown else None
 
 
@@ -210,6 +231,8 @@ class Modes:
             if dense.ndim == self.order - 1:
                 dense, known = np.expand_dims(dense, mode), np.expand_dims(known, mode)
             self._check_slices(dense.shape, mode)
+        if known.all() and np.isfinite(dense).all() and self._positional():
+            return self._read_block(np.array(dense, order="C"), append_along)
         batch = Batch(np.argwhere(known), dense[known], shape=dense.shape)
         if append_along is None:
             return self._read_batch(batch)
@@ -217,6 +240,23 @@ class Modes:
         coords[:, mode] += self.shape[mode]
         shape = tuple(s + dense.shape[m] if m == mode else s for m, s in enumerate(self.shape))
         return self._read_batch(Batch(coords, batch.values, shape=shape))
+
+    def _positional(self) -> bool:
+        return all(labels.kind == "position" for labels in self.labels)
+
+    def _read_block(self, dense: Floats, append_along: int | None) -> Arrival:
+        """Take an array without holes: more slices along a mode, or a box from the corner on."""
+        fresh = []
+        for mode, (size, known) in enumerate(zip(dense.shape, self.shape, strict=True)):
+            end = known + size if mode == append_along else max(size, known)
+            fresh.append(range(known, end))
+        if append_along is None and any(self.shape):
+            return self._read_batch(Batch(np.argwhere(np.ones(dense.shape)), dense.ravel()))
+        new = tuple(k + len(f) for k, f in zip(self.shape, fresh, strict=True))
+        from tensortide.core.complete import Complete  # brings the compiler
+
+        block = Complete(dense)
+        return Arrival(None, dense.ravel(), NO_WEIGHTS, tuple(fresh), self.shape, new, block)
 
     def _check_slices(self, shape: Shape, mode: int) -> None:
         expected = " x ".join("any" if m == mode else str(s) for m, s in enumerate(self.shape))

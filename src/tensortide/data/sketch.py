@@ -34,10 +34,16 @@ class DistinctCells:
     reported: int = 0
     base: float = 0.0
 
-    def after(self, coords: Positions, n_grown: int, n_cells: int) -> DistinctCells:
-        """Return the count after a batch of `n_cells` distinct cells, `n_grown` surely new."""
-        registers = self.registers.copy()
-        add_hashes(registers, coords.copy())  # kernels take arrays that may be written
+    def after(self, coords: Positions | None, n_grown: int, n_cells: int) -> DistinctCells:
+        """Return the count after a batch of `n_cells` distinct cells, `n_grown` surely new.
+
+        Without `coords`, which a method may leave out that never takes a cell twice, the
+        registers stay as they are.
+        """
+        registers = self.registers
+        if coords is not None:
+            registers = registers.copy()
+            add_hashes(registers, coords.copy())  # kernels take arrays that may be written
         return DistinctCells(registers, self.grown + n_grown, self.reported + n_cells, self.base)
 
     def shrunk(self, share: float) -> DistinctCells:

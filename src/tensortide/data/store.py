@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.sorting import locate, merge
 from tensortide.core.types import Flags, Floats, Places, Positions
@@ -40,7 +41,7 @@ class Absorbed:
 class Store:
     """All entries seen.  Never changed in place: `absorb` and `without` return new stores."""
 
-    entries: Entries
+    entries: AnyEntries
 
     @classmethod
     def empty(cls, order: int) -> Store:
@@ -57,6 +58,12 @@ class Store:
         """Bytes held."""
         return self.entries.nbytes
 
+    def append(self, block: Complete, mode: int) -> Absorbed:
+        """Take in complete slices along a mode: nothing is revised, nothing is left out."""
+        assert isinstance(self.entries, Complete)
+        known = np.zeros(block.n_entries, bool)
+        return Absorbed(Store(self.entries.appended(block, mode)), ~known, known, known)
+
     def absorb(self, cells: Cells, *, add: bool = False, decay: float = 1.0) -> Absorbed:
         """Merge distinct cells in: the last value wins, or is added to the known one.
 
@@ -64,10 +71,16 @@ class Store:
         of the heaviest entry is dropped.  Cost: one pass over the entries per mode, no sort of
         history.
         """
-        if decay < 1.0 and len(self.entries.orders[0].weights):
+        if (
+            decay < 1.0
+            and isinstance(self.entries, Entries)
+            and len(self.entries.orders[0].weights)
+        ):
             faded = self._without_faded()
             if len(faded) < len(self):
                 return faded.absorb(cells, add=add, decay=decay)
+        if isinstance(self.entries, Complete):
+            return Store(self.entries.listed).absorb(cells, add=add, decay=decay)
         news = cells.entries()
         weighted = decay < 1.0 or len(cells.weights) > 0 or len(self.entries.orders[0].weights) > 0
         orders, found, old_values = [], np.empty(0, bool), np.empty(0)

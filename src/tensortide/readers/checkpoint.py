@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import AnyArray
+from tensortide.core.complete import AnyEntries, Complete
+from tensortide.core.entries import Entries
+from tensortide.core.types import AnyArray, Shape
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
 
@@ -120,11 +122,14 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
     }
     if model.store is not None:
         entries = model.store.entries
-        arrays |= {
-            "coords": entries.coords(),
-            "values": entries.orders[0].values,
-            "weights": entries.orders[0].weights,
-        }
+        if isinstance(entries, Complete):
+            arrays["box"] = np.ascontiguousarray(entries.in_order())
+        else:
+            arrays |= {
+                "coords": entries.coords(),
+                "values": entries.orders[0].values,
+                "weights": entries.orders[0].weights,
+            }
     arrays |= {f"memory_{name}": array for name, array in model.memory.items()}
     facts = {
         "format": FORMAT,
@@ -159,7 +164,6 @@ def _plain(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
-    from tensortide.core.entries import Entries
     from tensortide.core.factors import Factors, RunningGrams
     from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
@@ -181,7 +185,7 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     grams = RunningGrams(arrays["gram_total"], arrays["gram_error"], arrays["gram_sums"])
     store = None
     if params["method"].keeps_history:
-        store = Store(Entries.listed(arrays["coords"], arrays["values"], shape, arrays["weights"]))
+        store = Store(_history(arrays, shape))
     seen = DistinctCells(arrays["seen_registers"], **facts["seen"])
     rules = Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add")
     estimator._model = Model(
@@ -202,6 +206,14 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()
     return estimator
+
+
+def _history(arrays: dict[str, AnyArray], shape: Shape) -> AnyEntries:
+    if "box" in arrays:
+        if arrays["box"].shape != shape:
+            raise ValueError("history and shape do not agree")
+        return Complete(arrays["box"])
+    return Entries.listed(arrays["coords"], arrays["values"], shape, arrays["weights"])
 
 
 def _labels(facts: dict[str, Any], arrays: dict[str, AnyArray], mode: int) -> Labels:

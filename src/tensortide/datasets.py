@@ -197,6 +197,26 @@ def de_covid_hosp_weekly() -> Dataset:
     return Dataset("de_covid_hosp_weekly", values, tuple(labels), labels, data.source, data.licence)
 
 
+def de_covid_hosp_cumulative() -> Dataset:
+    """Return the German counts as they were known: stratum x delay x date, complete.
+
+    96 strata (state and age) x 41 days of delay x 730 dates: what the table of day date + delay
+    said, so values are corrected along the delays.
+    """
+    data = de_covid_hosp()
+    counts = data.table["count"].to_numpy().astype(float).reshape(96, 730, 41)
+    states, ages = (_distinct(data.table, c) for c in ("location", "age_group"))
+    labels = {
+        "stratum": np.array([f"{state} {age}" for state in states for age in ages]),
+        "delay": np.arange(41),
+        "date": np.datetime64("2021-04-06") + np.arange(730),
+    }
+    values = np.ascontiguousarray(counts.cumsum(axis=2).swapaxes(1, 2))
+    return Dataset(
+        "de_covid_hosp_cumulative", values, tuple(labels), labels, data.source, data.licence
+    )
+
+
 def orl_faces() -> Dataset:
     """Return 400 face images: row x column x shot, complete."""
     file, arrays = _arrays("orl_faces.npz")
@@ -241,35 +261,6 @@ def us_flights() -> Records:
     file, table = _table("us_flights_2001h1.parquet")
     modes = ("origin", "destination", "minute")
     return Records("us_flights", table, modes, None, file.source, file.licence)
-
-
-def us_flights_daily(airports: int = 100) -> Dataset:
-    """Flights a day between the busiest airports: origin x destination x day, complete.
-
-    No flight is a zero, not a missing value.
-    """
-    data = us_flights()
-    origin, destination = (data.table[c].combine_chunks() for c in ("origin", "destination"))
-    names = np.array(sorted({*origin.dictionary.to_pylist(), *destination.dictionary.to_pylist()}))
-    ends = [
-        np.searchsorted(names, np.array(column.dictionary.to_pylist()))[column.indices.to_numpy()]
-        for column in (origin, destination)
-    ]
-    traffic = np.bincount(np.concatenate(ends), minlength=len(names))
-    chosen = np.sort(np.argsort(-traffic, kind="stable")[:airports])
-    place = np.full(len(names), -1)
-    place[chosen] = np.arange(len(chosen))
-    days = data.table["minute"].to_numpy() // 1440
-    a, b = place[ends[0]], place[ends[1]]
-    keep = (a >= 0) & (b >= 0) & (days < 181)  # one flight lies past the last midnight
-    values = np.zeros((len(chosen), len(chosen), 181))
-    np.add.at(values, (a[keep], b[keep], days[keep]), 1.0)
-    labels = {
-        "origin": names[chosen],
-        "destination": names[chosen],
-        "day": np.datetime64("2001-01-01") + np.arange(values.shape[2]),
-    }
-    return Dataset("us_flights_daily", values, tuple(labels), labels, data.source, data.licence)
 
 
 def us_baby_names() -> Records:

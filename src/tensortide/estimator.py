@@ -286,6 +286,14 @@ class OnlineCP(Parameters):
         """
         return round(self._fitted().n_entries)
 
+    @property
+    def state_bytes_(self) -> int:
+        """Bytes of numbers that the model holds: factors, what the method remembers, history."""
+        model = self._fitted()
+        held = sum(rows.nbytes for rows in model.rows())
+        held += sum(array.nbytes for array in model.memory.values())
+        return held + (0 if model.store is None else model.store.nbytes)
+
     # ------------------------------------------------------------------ keeping
 
     def copy(self) -> OnlineCP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -60,6 +61,34 @@ def methods() -> None:
     from tensortide.cli.methods import list_methods
 
     list_methods()
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(help="A table or figure of the paper, or 'all'.")
+    ] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="Random seeds per method.")] = 5,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small versions of everything, one seed.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for results, tables and figures.")
+    ] = Path("reproduced"),
+    document: Annotated[
+        Path | None, typer.Option(help="A Markdown file whose marked tables are renewed.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON lines.")] = False,
+) -> None:
+    """Run the paper's experiments: results, tables and figures.
+
+    An interrupted run goes on with the same command: what is in the results is not run again.
+
+    Example: tensortide reproduce completion --seeds 2
+    """
+    from tensortide.cli.reproduce import reproduce as run
+
+    run(experiment, seeds=seeds, quick=quick, out=out, document=document, as_json=as_json)
 
 
 def main() -> None:

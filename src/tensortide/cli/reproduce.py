@@ -1,0 +1,83 @@
+"""`tensortide reproduce`: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tensortide.errors import FileError, InputError
+from tensortide.experiments import run
+from tensortide.experiments.figures import draw
+from tensortide.experiments.scenario import Scenario, load_scenario, names
+from tensortide.experiments.tables import table
+
+
+def reproduce(
+    experiment: str, *, seeds: int, quick: bool, out: Path, document: Path | None, as_json: bool
+) -> None:
+    """Run one scenario or all of them; results that are there already are not made again."""
+    wanted = names() if experiment == "all" else [experiment]
+    scenarios = [load_scenario(name) for name in wanted]
+    seeds = 1 if quick else seeds
+    text = None if document is None else _read(document)
+    todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
+    console, errors = Console(), Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=errors, disable=not errors.is_terminal,
+    ) as progress:  # fmt: skip
+        bar = progress.add_task("starting", total=sum(map(len, todo.values())))
+        for scenario in scenarios:
+            file = out / f"{scenario.name}.jsonl"
+
+            def tell(what: str, name: str = scenario.name) -> None:
+                progress.update(bar, advance=1, description=f"{name}: {what}"[:60])
+
+            run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
+            rows = _wanted(run.read_rows(file), todo[scenario.name])
+            markdown = table(scenario, rows)
+            (out / f"{scenario.name}.md").write_text(f"# {scenario.title}\n\n{markdown}\n")
+            files = draw(scenario, rows, out)
+            _show(console, scenario, markdown, files, rows, as_json=as_json)
+            if text is not None:
+                text = _inserted(text, scenario.name, markdown)
+    if document is not None and text is not None:
+        document.write_text(text)
+
+
+def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if any(key.items() <= row.items() for key in keys)]
+
+
+def _show(
+    console: Console, scenario: Scenario, markdown: str, files: list[Path],
+    rows: list[dict[str, Any]], *, as_json: bool,
+) -> None:  # fmt: skip
+    if as_json:
+        import json
+
+        for row in rows:
+            print(json.dumps(row))
+        return
+    console.print(f"\n[bold]{scenario.title}[/bold] ({scenario.reference})\n", highlight=False)
+    print(markdown)
+    console.print("\nfigure: " + ", ".join(map(str, files)), highlight=False, soft_wrap=True)
+
+
+def _read(document: Path) -> str:
+    if not document.is_file():
+        raise FileError(f"{document}: there is no such file.")
+    return document.read_text()
+
+
+def _inserted(text: str, name: str, markdown: str) -> str:
+    """Put the tables between the marks of a scenario."""
+    begin, end = f"<!-- results: {name} -->", "<!-- end of results -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if not pattern.search(text):
+        raise InputError(f"the document has no marks {begin} ... {end}.")
+    return pattern.sub(lambda _: f"{begin}\n\n{markdown}\n\n{end}", text)

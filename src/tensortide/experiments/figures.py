@@ -1,0 +1,163 @@
+"""Figures of the experiments as PNG and SVG: one colour and line per method, everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.errors import TensortideError
+from tensortide.experiments.scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+
+# Okabe and Ito's palette, which people with any colour vision can tell apart; methods that
+# share a colour differ by line.
+_BLUE, _ORANGE, _GREEN, _RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+_PURPLE, _SKY, _BLACK, _GREY = "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"
+STYLES: dict[str, tuple[str, str]] = {
+    "gocpt": (_BLUE, "-"),
+    "gocpte": (_ORANGE, "-"),
+    "cpc_als": (_GREEN, "-"),
+    "em_als": (_RED, "-"),
+    "em_als_decay": (_RED, "--"),
+    "online_cpd": (_PURPLE, "-"),
+    "mast": (_SKY, "-"),
+    "cp_stream": (_BLACK, "--"),
+    "rlst": (_GREY, "-"),
+    "sdt": (_GREY, ":"),
+    "online_sgd": (_BLACK, ":"),
+    "olstec": (_GREEN, "--"),
+}
+VARIANT = (0, (5, 1, 1, 1))  # the same method with the alpha of the paper
+
+
+def draw(scenario: Scenario, rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write the figure of a scenario; return the files."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise TensortideError(
+            "figures need matplotlib; install it with: pip install 'tensortide[plots]'."
+        ) from None
+    panels = {"complexity": _complexity, "ablation": _ablation}.get(scenario.setting, _curves)
+    figure = panels(pyplot, scenario, rows)
+    figure.suptitle(scenario.title, fontsize=12)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{scenario.name}.{kind}" for kind in ("png", "svg")]
+    for file in files:
+        figure.savefig(file, dpi=120, metadata={"Date": None} if file.suffix == ".svg" else None)
+    pyplot.close(figure)
+    return files
+
+
+def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
+    """Fitness against steps and against time, mean over seeds, one row of panels per data set."""
+    sources = [s for s in scenario.data if any(r["case"] == s.label for r in rows)]
+    figure, axes = pyplot.subplots(
+        len(sources), 2, figsize=(11, 0.6 + 3.3 * len(sources)), squeeze=False,
+        sharey="row", layout="constrained",
+    )  # fmt: skip
+    for (left, right), source in zip(axes, sources, strict=True):
+        levels = []
+        for contender in scenario.contenders:
+            mine = [r for r in rows if r["case"] == source.label]
+            mine = [r for r in mine if r["contender"] == contender.label]
+            if not mine:
+                continue
+            curve = np.mean([r["curve"] for r in mine], axis=0)
+            style = _style(contender.method, variant=bool(contender.options))
+            left.plot(curve[:, 0] + 1, curve[:, 2], label=contender.label, **style)
+            right.plot(curve[:, 1], curve[:, 2], **style)
+            levels += [curve[:, 2].min(), curve[:, 2].max()]
+        _limit(left, levels)
+        left.set_title(source.label, fontsize=10, loc="left")
+        left.set_xlabel("steps")
+        left.set_ylabel("fitness (1 = exact)")
+        right.set_xlabel("time of the updates, seconds (log)")
+        right.set_xscale("log")
+        for axis in (left, right):
+            axis.grid(alpha=0.3)
+    _legend(figure, axes[0][0])
+    return figure
+
+
+def _ablation(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
+    figure, axes = pyplot.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
+    for axis, source in zip(axes.flat, scenario.data, strict=False):
+        for contender, colour, line in zip(
+            scenario.contenders, (_BLUE, _ORANGE), ("-", "--"), strict=True
+        ):
+            mine = [r for r in rows if r["case"] == source.label]
+            mine = [r for r in mine if r["contender"] == contender.label]
+            if mine:
+                curve = np.mean([r["curve"] for r in mine], axis=0)[1:]
+                axis.plot(curve[:, 1], curve[:, 2], line, color=colour, label=contender.label,
+                          marker="o", markersize=2.5)  # fmt: skip
+        axis.set_title(source.label, fontsize=10)
+        axis.set_xlabel("time, seconds (log)")
+        axis.set_xscale("log")
+        axis.set_ylabel("fitness on hidden cells")
+        axis.grid(alpha=0.3)
+    _legend(figure, axes[0][0])
+    return figure
+
+
+def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
+    figure, axes = pyplot.subplots(len(scenario.data), 3, figsize=(12, 6.6), layout="constrained")
+    what = [("side", "seconds", "cells of a slice, P", "time of a step, ms", 1e3),
+            ("slices", "seconds", "slices seen before, I", "time of a step, ms", 1e3),
+            ("slices", "bytes", "slices seen before, I", "numbers held, KB", 1e-3)]  # fmt: skip
+    for line, source in zip(axes, scenario.data, strict=True):
+        for axis, (varied, cost, x_label, y_label, unit) in zip(line, what, strict=True):
+            for contender in scenario.contenders:
+                for r in rows:
+                    if r["case"] == source.label and r["contender"] == contender.label:
+                        sizes = np.array(r[f"{varied}_sizes"], float)
+                        axis.loglog(
+                            sizes**2 if varied == "side" else sizes,
+                            unit * np.array(r[f"{varied}_{cost}"]),
+                            label=contender.label,
+                            marker="o",
+                            markersize=2.5,
+                            **_style(contender.method),
+                        )
+            axis.set_xlabel(x_label)
+            axis.set_ylabel(y_label)
+            axis.grid(alpha=0.3, which="both")
+            axis.set_title(source.label, fontsize=10, loc="left")
+    _legend(figure, *axes[:, 0])
+    return figure
+
+
+def _style(method: str, *, variant: bool = False) -> dict[str, Any]:
+    colour, line = STYLES[method]
+    return {"color": colour, "linestyle": VARIANT if variant else line, "linewidth": 1.6}
+
+
+def _limit(axis: Axes, levels: Sequence[float]) -> None:
+    """Show the top of the range; a method far below is cut off, and a note says so."""
+    top, bottom = max(levels), min(levels)
+    floor = float(np.quantile(levels, 0.5)) - 0.35
+    if bottom < floor:
+        axis.set_ylim(floor, top + 0.02)
+        axis.text(0.01, 0.02, f"lowest value {bottom:.2f} is below", fontsize=8,
+                  transform=axis.transAxes)  # fmt: skip
+
+
+def _legend(figure: Figure, *axes: Axes) -> None:
+    """Put one legend below all panels, where it covers no data."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=5, fontsize=9)

@@ -1,0 +1,172 @@
+"""Run contenders on streams: the same preparation for all of a seed, time of the update only."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.recipe import Method
+from tensortide.core.types import Floats
+from tensortide.data.batch import Batch
+from tensortide.errors import FileError
+from tensortide.estimator import OnlineCP
+from tensortide.experiments import ablation, complexity, streams
+from tensortide.experiments.fitness import fitness_of_known
+from tensortide.experiments.scenario import Contender, Scenario
+from tensortide.experiments.streams import Problem
+
+POINTS = 60  # of a curve, at most
+HELD_OUT = 0.1  # share of the preparation cells that judge a parameter, where there are holes
+
+Row = dict[str, Any]
+Tell = Callable[[str], None]
+
+
+def keys(scenario: Scenario, seeds: int, *, quick: bool) -> list[Row]:
+    """Return the runs of a scenario, each by what names it."""
+    if scenario.setting == "complexity":
+        seeds = 1
+    return [
+        {"scenario": scenario.name, "data": source.name, "case": source.label, "quick": quick,
+         "seed": seed, "contender": contender.label}
+        for source in scenario.data
+        for seed in range(seeds)
+        for contender in scenario.contenders
+        if source.options.get("observed", 1.0) == 1.0 or not contender.make().limits.complete
+    ]  # fmt: skip
+
+
+def run_scenario(scenario: Scenario, seeds: int, file: Path, *, quick: bool, tell: Tell) -> None:
+    """Make the runs whose results are not in the file yet; each result is one line of JSON."""
+    done = {_name(row) for row in read_rows(file)}
+    prepared: tuple[Any, ...] = (None,)
+    for key in keys(scenario, seeds, quick=quick):
+        if _name(key) not in done:
+            source = next(s for s in scenario.data if s.label == key["case"])
+            contender = next(c for c in scenario.contenders if c.label == key["contender"])
+            if scenario.setting == "ablation":
+                result = ablation.run(scenario, source, contender, key["seed"], quick=quick)
+            elif scenario.setting == "complexity":
+                result = complexity.run(scenario, source, contender, quick=quick)
+            else:
+                if prepared[0] != (source.label, key["seed"]):
+                    given = streams.problem(scenario, source, key["seed"], quick=quick)
+                    start = prepare(given, scenario.rank, key["seed"])
+                    prepared = ((source.label, key["seed"]), given, start)
+                result = stream_result(scenario, contender, key["seed"], *prepared[1:])
+            _append(file, key | result)
+        tell(f"{key['case']}, {key['contender']}, seed {key['seed']}")
+
+
+def stream_result(
+    scenario: Scenario, contender: Contender, seed: int, given: Problem, start: list[Floats]
+) -> Row:
+    """Choose the contender's parameter on the preparation data, then run the stream."""
+    chosen = {}
+    for name, grid in contender.choose.items():
+        chosen[name] = choose(contender, name, grid, given, scenario.rank, seed)
+    return run_stream(contender.make(**chosen), given, start, scenario.rank, seed) | {
+        "chosen": chosen
+    }
+
+
+def prepare(given: Problem, rank: int, seed: int) -> list[Floats]:
+    """Return the factors that all methods of a seed begin with."""
+    model = OnlineCP(rank, "gocpt", seed=seed).fit(**given.first, progress=False)
+    return model.factors_
+
+
+def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, seed: int) -> Row:
+    """Run a stream; fitness after each step, seconds of the updates alone."""
+    model = OnlineCP(rank, method, seed=seed)
+    model.fit(**given.first, init=start, max_sweeps=0, progress=False)
+    scores, seconds = [], []
+    for batch, score in given.steps():
+        began = time.perf_counter()
+        model.update(**batch)
+        seconds.append(time.perf_counter() - began)
+        scores.append(score(model._fitted().rows()))
+    every = max(1, len(scores) // POINTS)
+    picked = [*range(0, len(scores), every)]
+    elapsed = np.cumsum(seconds)
+    return {
+        "fitness": float(np.mean(scores)),
+        "last": scores[-1],
+        "seconds": float(elapsed[-1]),
+        "steps": len(scores),
+        "bytes": model.state_bytes_,
+        "curve": [[k, round(float(elapsed[k]), 5), round(scores[k], 6)] for k in picked],
+    }
+
+
+def choose(
+    contender: Contender, name: str, grid: list[float], given: Problem, rank: int, seed: int
+) -> float:
+    """Return the value that does best on the preparation data.
+
+    The first half of the preparation slices is fitted, the second half is streamed slice by
+    slice.  Score: average fitness over these steps on all cells, or, where there are holes, on
+    a tenth of the cells that was held out.
+    """
+    trial = _trial(given.first["records"], seed)
+    start = prepare(trial, rank, seed)
+    scores = {
+        value: run_stream(contender.make(**{name: value}), trial, start, rank, seed)["fitness"]
+        for value in grid
+    }
+    return max(grid, key=lambda value: scores[value])
+
+
+def _trial(first: Any, seed: int) -> Problem:
+    if not isinstance(first, Batch):
+        return streams.slices(first, None, first.shape[-1] // 2)
+    x = np.full(first.shape, np.nan)  # the preparation data alone, which are small
+    x[tuple(first.coords.T)] = first.values
+    known = ~np.isnan(x)
+    held = known & (np.random.default_rng([seed, 9]).random(x.shape) < HELD_OUT)
+    given = streams.slices(np.nan_to_num(x), known & ~held, x.shape[-1] // 2)
+    hidden = np.where(held, x, np.nan)
+
+    def steps() -> Iterator[tuple[dict[str, Any], streams.Score]]:
+        for batch, _ in given.steps():
+            size = batch["records"].shape[-1]
+            part = hidden[..., :size]
+            yield batch, partial(fitness_of_known, part)
+
+    return replace(given, steps=steps)
+
+
+def read_rows(file: Path) -> list[Row]:
+    """Return the results in a file; a last line that was cut off is ignored."""
+    if not file.is_file():
+        return []
+    rows = []
+    for line in file.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def _append(file: Path, row: Row) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = file.read_text() if file.is_file() else ""
+        with file.open("a") as out:
+            if text and not text.endswith("\n"):  # a line that was cut off before
+                out.write("\n")
+            out.write(json.dumps(row) + "\n")
+    except OSError as error:
+        raise FileError(f"{file}: cannot be written: {error.strerror}.") from None
+
+
+def _name(row: Row) -> tuple[Any, ...]:
+    return tuple(row[part] for part in ("scenario", "case", "contender", "seed", "quick"))

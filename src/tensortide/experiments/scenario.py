@@ -1,0 +1,97 @@
+"""A scenario: one table or figure of the paper, read from a file of plain data."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from tensortide.core.alpha import per_size
+from tensortide.core.recipe import Method
+from tensortide.errors import InputError
+from tensortide.methods import METHODS
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method with its options, and the grid from which one option is chosen."""
+
+    method: str
+    label: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    choose: Mapping[str, list[float]] = field(default_factory=dict)
+
+    def make(self, **chosen: float) -> Method:
+        """Return the method."""
+        options = dict(self.options) | chosen
+        alpha = options.get("alpha")
+        if isinstance(alpha, Mapping):
+            options["alpha"] = per_size(alpha["per_size"], alpha.get("cap"))
+        return METHODS[self.method](**options)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set of a scenario, with what the paper reports for it: fitness and seconds."""
+
+    name: str
+    label: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    paper: Mapping[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to run, and how it is scored.
+
+    `setting`: "general" (a reporting triangle), "factorization", "completion", "ablation" or
+    "complexity".
+    """
+
+    name: str
+    title: str
+    reference: str
+    setting: str
+    data: tuple[Source, ...]
+    contenders: tuple[Contender, ...]
+    rank: int
+    start: float
+    options: Mapping[str, Any]
+    quick: Mapping[str, Any]
+
+
+def names() -> list[str]:
+    """Return the scenarios there are."""
+    folder = files("tensortide.experiments") / "scenarios"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith("toml"))
+
+
+def load_scenario(name: str) -> Scenario:
+    """Read a scenario by name."""
+    if name not in names():
+        raise InputError(f"there is no experiment {name!r}; there are {', '.join(names())}.")
+    text = (files("tensortide.experiments") / "scenarios" / f"{name}.toml").read_text()
+    facts = tomllib.loads(text)
+    return Scenario(
+        name,
+        facts["title"],
+        facts["reference"],
+        facts["setting"],
+        tuple(Source(**source) for source in facts["data"]),
+        tuple(_contender(c) for c in facts["methods"]),
+        facts.get("rank", 5),
+        facts.get("start", 0.1),
+        facts.get("options", {}),
+        facts.get("quick", {}),
+    )
+
+
+def _contender(facts: dict[str, Any]) -> Contender:
+    given = dict(facts)
+    return Contender(given["method"], given.pop("label", given["method"]), **_rest(given))
+
+
+def _rest(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != "method"}

@@ -191,21 +191,25 @@ def split(h, spatial):
     return [a, b]
 
 
-def rlst(x, factors, pieces, forgetting):
-    """Nion and Sidiropoulos 2009, exponential window, H = R P^-1."""
+def rlst(x, factors, pieces, forgetting, structured):
+    """Nion and Sidiropoulos 2009, exponential window, H = R P^-1.
+
+    `structured`: rows of C by least squares on the split factors instead of on H.
+    """
     a, b, times = factors[0].copy(), factors[1].copy(), list(factors[2])
     r = x.reshape(-1, x.shape[2]) @ factors[2]
     p = factors[2].T @ factors[2]
     for piece in pieces:
         v = piece.ravel()
-        c = p @ np.linalg.pinv(r) @ v
+        c = new_time_row([a, b], piece, 0.0) if structured else p @ np.linalg.pinv(r) @ v
         r, p = forgetting * r + np.outer(v, c), forgetting * p + np.outer(c, c)
-        times.append(p @ np.linalg.pinv(r) @ v)
         a, b = split(r @ np.linalg.inv(p), [a, b])
+        plain = p @ np.linalg.pinv(r) @ v
+        times.append(new_time_row([a, b], piece, 0.0) if structured else plain)
     return [a, b, np.array(times)]
 
 
-def sdt(x, factors, pieces, forgetting):
+def sdt(x, factors, pieces, forgetting, structured):
     """Nion and Sidiropoulos 2009: V of the whole window kept, W from the old rows of C."""
     a, b, times = factors[0].copy(), factors[1].copy(), list(factors[2])
     rank = factors[0].shape[1]
@@ -223,8 +227,9 @@ def sdt(x, factors, pieces, forgetting):
         # old rows of C stay: sqrt(forgetting) C_old = V[:-1] W^-T
         w_inverse_t = np.linalg.pinv(v[:-1]) @ (np.sqrt(forgetting) * old_c)
         w = np.linalg.inv(w_inverse_t.T)
-        times.append(w_inverse_t.T @ v[-1])
         a, b = split(u @ s @ w, [a, b])
+        plain = w_inverse_t.T @ v[-1]
+        times.append(new_time_row([a, b], piece, 0.0) if structured else plain)
     return [a, b, np.array(times)]
 
 

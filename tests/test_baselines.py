@@ -109,19 +109,20 @@ def test_mast(observed):
 
 @pytest.mark.parametrize("name", ["rlst", "sdt"])
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
-def test_subspace_trackers(name, forgetting):
+@pytest.mark.parametrize("structured", [False, True])
+def test_subspace_trackers(name, forgetting, structured):
     x, start, pieces = problem(6, (5, 4, 14), noise=0.02)
-    slow = getattr(oracles_baselines, name)(x[..., :-STEPS], start, pieces, forgetting)
-    close(run(getattr(tt, name)(forgetting), x, start, pieces), slow)
+    slow = getattr(oracles_baselines, name)(x[..., :-STEPS], start, pieces, forgetting, structured)
+    close(run(getattr(tt, name)(forgetting, structured), x, start, pieces), slow)
 
 
 @pytest.mark.parametrize("name", ["rlst", "sdt"])
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
-@pytest.mark.parametrize("mode", [0, 2])
-def test_subspace_trackers_recover_a_noiseless_stream(name, forgetting, mode):
+@pytest.mark.parametrize(("mode", "structured"), [(0, True), (2, True), (2, False)])
+def test_subspace_trackers_recover_a_noiseless_stream(name, forgetting, mode, structured):
     truth = tt.simulate.low_rank((14, 7, 14), 3, seed=2).dense()
     first, rest = np.split(np.moveaxis(truth, mode, 0), [6])
-    model = tt.OnlineCP(3, getattr(tt, name)(forgetting))
+    model = tt.OnlineCP(3, getattr(tt, name)(forgetting, structured))
     model.fit(np.moveaxis(first, 0, mode), tol=1e-14, max_sweeps=5000)
     for piece in rest:
         model.update(piece, mode=mode)

@@ -183,15 +183,16 @@ def cp_stream(
     )
 
 
-def rlst(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
+def rlst(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -> Tracking:
     """RLST: recursive least squares for the unsplit factor, then rank-one splits.
 
     Nion, Sidiropoulos: Adaptive algorithms to track the PARAFAC decomposition of a third-order
     tensor, IEEE Transactions on Signal Processing 57 (2009).
 
     Objective: ``sum_t forgetting^(T - t) || x_t - H c_t ||^2`` over H for rows c_t as they were
-    found; each column of H is then split by one step of the power method.  `beta` is the ridge
-    of the preparation only.
+    found; each column of H is then split by one step of the power method.  The row of a new
+    slice is fitted to the split factors; ``structured=False`` reads it off H as the published code
+    does, which is far worse on real images.  `beta` is the ridge of the preparation only.
     Cost per slice ``R^2 P``; memory ``R P + S R + R^2`` numbers, no history (but a dense matrix
     of the size of R slices).
     Cannot take: other than three modes, slices with holes, ``absent="zero"``, growth of a second
@@ -204,10 +205,10 @@ def rlst(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
     >>> model.predict([[1, 1, 2]]).round(3).tolist()
     [18.0]
     """
-    return Tracking("rlst", False, forgetting, beta, limits=TRACKED)
+    return Tracking("rlst", False, forgetting, structured, beta, limits=TRACKED)
 
 
-def sdt(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
+def sdt(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -> Tracking:
     """SDT: the singular value decomposition of the exponential window is tracked.
 
     Nion, Sidiropoulos: Adaptive algorithms to track the PARAFAC decomposition of a third-order
@@ -215,8 +216,8 @@ def sdt(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
 
     Objective: none in closed form.  With ``U S V'`` the rank-R decomposition of the window (slices
     as columns, weight ``forgetting^((T - t) / 2)``), ``H = U S W``; W follows from the rows of past
-    slices staying as they were, and each column of H is split as in `rlst`.  `beta` is the ridge
-    of the preparation only.
+    slices staying as they were, and each column of H is split as in `rlst`, also as to
+    `structured`.  `beta` is the ridge of the preparation only.
     Cost per slice ``R^2 P``; memory ``R P + S R + 2 R^2`` numbers, no history.
     Cannot take: what `rlst` cannot.
 
@@ -227,7 +228,7 @@ def sdt(forgetting: float = 1.0, beta: float = 1e-5) -> Tracking:
     >>> model.predict([[1, 1, 2]]).round(3).tolist()
     [18.0]
     """
-    return Tracking("sdt", True, forgetting, beta, limits=TRACKED)
+    return Tracking("sdt", True, forgetting, structured, beta, limits=TRACKED)
 
 
 def online_sgd(step: float = 0.1, beta: float = 1e-5) -> Recursion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,7 +13,6 @@ from tensortide.core.types import AnyArray, Shape
 from tensortide.errors import InputError
 
 STRATEGY_NAMES = ("auto", "rows", "imputed")
-DENSE_ENOUGH = 0.9  # share of observed cells above which "auto" imputes; see docs/numerics.md
 
 #: What a method carries from step to step besides factors: named arrays, replaced, never
 #: changed in place.
@@ -84,14 +84,15 @@ class Recipe:
             return "slices"
         return "all" if self.keeps_history or self.penalty is not None else "touched"
 
-    def choose(self, n_entries: float, shape: Shape) -> str:
-        """Return the strategy for this density of the cells that the method sees."""
+    def choose(self, n_entries: int, shape: Shape) -> str:
+        """Return the strategy; "auto" takes the dense one where nothing has to be imputed.
+
+        With holes the sparse one lowers the objective more per sweep and costs about the same
+        here, as the imputed tensor is never written out (docs/experiments.md, ablation).
+        """
         if self.strategy != "auto":
             return self.strategy
-        cells = 1.0
-        for size in shape:
-            cells *= size
-        return "imputed" if n_entries >= DENSE_ENOUGH * cells else "rows"
+        return "imputed" if n_entries == math.prod(shape) else "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ class Tracking:
     name: str
     by_svd: bool
     decay: float = 1.0
+    structured: bool = True
     beta: float = 1e-5
     limits: Limits = Limits()
     keeps_history: bool = False

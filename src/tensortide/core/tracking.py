@@ -9,8 +9,11 @@ RLST   ``H = R P^-1`` with ``R <- decay R + x c'``, ``P <- decay P + c c'``
 SDT    ``H = U S W`` with ``U S V'`` the truncated singular value decomposition of the window
        and ``C' = W^-1 V'``; ``W`` follows from old rows of ``C`` staying as they were
 
-The published code follows the pseudo-inverse of R and the decomposition by cheaper
-approximate updates; here both are computed from their definition at ``O(I J R^2)`` a slice.
+With `structured` the row of C is least squares on the split factors; the published code reads it
+off the unsplit H, which is the same where the data have rank R, and no longer fits the split
+factors where they have not.  The published code follows the pseudo-inverse of R and the
+decomposition by cheaper approximate updates; here both are computed from their definition at
+``O(I J R^2)`` a slice.
 """
 
 from __future__ import annotations
@@ -67,15 +70,23 @@ def step(
     new = work.lower_part(time)
     state = {n: memory[f"{n}_{time}"] for n in _NAMES[method.by_svd]}
     columns = _columns(change, time, new.stop - new.start)
-    follow = _follow_svd if method.by_svd else _follow_sums
     for k in range(columns.shape[1]):
-        h, row, state = follow(state, columns[:, k], method)
+        x = np.ascontiguousarray(columns[:, k])
+        if method.by_svd:
+            h, state = _follow_svd(state, x, method)
+        else:
+            c = _fitted_row(x, work, others) if method.structured else _row_of(state, x)
+            h, state = _follow_sums(state, x, c, method)
         _split(h, work, others)
+        if method.structured:
+            row = _fitted_row(x, work, others)
+        else:
+            row = state["last"] if method.by_svd else _row_of(state, x)
         work.stack[new.start + k] = row
     rows = [work.stack[work.part(m)] for m in others]
     gap = columns.ravel() - box_values([*rows, work.stack[new]])
     value = float(np.vdot(gap, gap))
-    remembered = {f"{name}_{time}": part for name, part in state.items()}
+    remembered = {f"{name}_{time}": state[name] for name in _NAMES[method.by_svd]}
     return finish_step(begun, change, factors, value, "slices", memory=remembered)
 
 
@@ -83,26 +94,32 @@ _NAMES = {True: ("basis", "sizes", "mixing"), False: ("sums", "past")}
 
 
 def _follow_sums(
-    state: dict[str, Floats], x: Floats, method: Tracking
-) -> tuple[Floats, Floats, dict[str, Floats]]:
-    """Recursive least squares for H; returns H', the new row of C, and the new sums."""
+    state: dict[str, Floats], x: Floats, c: Floats, method: Tracking
+) -> tuple[Floats, dict[str, Floats]]:
+    """Recursive least squares for H with the row c of the new slice; returns H' and the sums."""
+    sums = method.decay * state["sums"] + c[:, None] * x
+    past = method.decay * state["past"] + np.outer(c, c)
+    return pseudo_inverse(past) @ sums, {"sums": sums, "past": past}
+
+
+def _row_of(state: dict[str, Floats], x: Floats) -> Floats:
+    """Return ``c = P R^+ x``: least squares of x on the columns of the unsplit ``H = R P^-1``."""
     sums, past = state["sums"], state["past"]
-    c = _row_of(sums, past, x)
-    sums = method.decay * sums + c[:, None] * x
-    past = method.decay * past + np.outer(c, c)
-    h = pseudo_inverse(past) @ sums
-    return h, _row_of(sums, past, x), {"sums": sums, "past": past}
-
-
-def _row_of(sums: Floats, past: Floats, x: Floats) -> Floats:
-    """Return ``c = P R^+ x``: least squares of x on the columns of ``R P^-1``."""
     return np.asarray(past @ (pseudo_inverse(sums @ sums.T) @ (sums @ x)))
+
+
+def _fitted_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
+    """Return least squares of x on the columns of the split ``B (.) A``."""
+    first, second = (work.stack[work.part(m)] for m in others)
+    gram = (first.T @ first) * (second.T @ second)
+    rhs = ((first.T @ x.reshape(len(first), len(second))) * second.T).sum(axis=1)
+    return np.asarray(pseudo_inverse(gram) @ rhs)
 
 
 def _follow_svd(
     state: dict[str, Floats], x: Floats, method: Tracking
-) -> tuple[Floats, Floats, dict[str, Floats]]:
-    """Append a column to the window, exactly, and cut back to rank R."""
+) -> tuple[Floats, dict[str, Floats]]:
+    """Append a column to the window, exactly, and cut back to rank R; returns H' and the state."""
     basis, sizes, mixing = state["basis"], state["sizes"], state["mixing"]
     rank = len(sizes)
     inside = basis @ x
@@ -122,8 +139,8 @@ def _follow_svd(
     kept, last = right[:rank, :rank].T, right[:rank, rank]  # V+ is V kept, with `last` below
     mixing = kept.T @ mixing / root
     h = (mixing.T * sizes) @ basis
-    row = np.linalg.pinv(mixing) @ last
-    return h, row, {"basis": basis, "sizes": sizes, "mixing": mixing}
+    state = {"basis": basis, "sizes": sizes, "mixing": mixing}
+    return h, state if method.structured else state | {"last": np.linalg.pinv(mixing) @ last}
 
 
 def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:

@@ -11,8 +11,8 @@ class Info:
 
     `filled` and `revised` are None for methods without history, which cannot tell one
     from the other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of
-    the batch with ``y`` predicted before learning; a new label is predicted with the mean
-    row of its mode.  `rows_read` and `rows_written` count factor rows touched.
+    the batch with ``y`` predicted before learning, `norm` is ``|x|``; a new label is predicted
+    with the mean row of its mode.  `rows_read` and `rows_written` count factor rows touched.
     """
 
     step: int
@@ -26,6 +26,7 @@ class Info:
     retracted: int = 0
     new_labels: dict[str, int] = field(default_factory=dict)
     prequential_error: float | None = None
+    norm: float | None = None
     objective: float | None = None
     alpha: float | None = None
     strategy: str | None = None

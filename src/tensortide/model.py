@@ -320,6 +320,7 @@ class Model:
             retracted=retracted,
             new_labels={n: len(f) for n, f in zip(self.modes.names, arrival.fresh, strict=True)},
             prequential_error=error / size if size > 0.0 else None,
+            norm=size,
             objective=outcome.objective,
             alpha=outcome.alpha,
             strategy=outcome.strategy,

@@ -63,6 +63,54 @@ def methods() -> None:
     list_methods()
 
 
+@app.command(name="compare")
+def compare_methods(
+    source: Annotated[
+        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
+    ],
+    modes: Annotated[str, typer.Option(help="Label columns, with commas: place,age,date.")],
+    value: Annotated[str, typer.Option(help="Column of values.")] = "value",
+    step_by: Annotated[
+        str | None, typer.Option(help="Column whose values are the steps; else the last mode.")
+    ] = None,
+    rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
+    start: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
+    ] = 0.5,
+    methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
+    absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
+    duplicates: Annotated[
+        str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
+    ] = "last",
+    seed: Annotated[int, typer.Option(min=0, help="For the random start.")] = 0,
+    picture: Annotated[
+        Path | None, typer.Option("-o", "--out", help="File for the picture: .png, .svg, .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
+) -> None:
+    """Compare all methods on your own data: predict each batch, then learn it.
+
+    Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
+    """
+    from tensortide.cli.compare import run_compare
+    from tensortide.compare import Task
+    from tensortide.data.sources import read_source
+
+    names = [name.strip() for name in modes.split(",")]
+    task = Task(
+        read_source(source),
+        names,
+        value,
+        step_by or names[-1],
+        rank,
+        start,
+        absent,
+        duplicates,
+        seed,
+    )
+    run_compare(task, methods=methods, picture=picture, as_json=as_json)
+
+
 @app.command()
 def reproduce(
     experiment: Annotated[

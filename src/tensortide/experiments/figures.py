@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.errors import TensortideError
 from tensortide.experiments.scenario import Scenario
+from tensortide.readers.styles import BLUE, ORANGE, line_style, plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,38 +17,10 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# Okabe and Ito's palette, which people with any colour vision can tell apart; methods that
-# share a colour differ by line.
-_BLUE, _ORANGE, _GREEN, _RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-_PURPLE, _SKY, _BLACK, _GREY = "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"
-STYLES: dict[str, tuple[str, str]] = {
-    "gocpt": (_BLUE, "-"),
-    "gocpte": (_ORANGE, "-"),
-    "cpc_als": (_GREEN, "-"),
-    "em_als": (_RED, "-"),
-    "em_als_decay": (_RED, "--"),
-    "online_cpd": (_PURPLE, "-"),
-    "mast": (_SKY, "-"),
-    "cp_stream": (_BLACK, "--"),
-    "rlst": (_GREY, "-"),
-    "sdt": (_GREY, ":"),
-    "online_sgd": (_BLACK, ":"),
-    "olstec": (_GREEN, "--"),
-}
-VARIANT = (0, (5, 1, 1, 1))  # the same method with the alpha of the paper
-
 
 def draw(scenario: Scenario, rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write the figure of a scenario; return the files."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise TensortideError(
-            "figures need matplotlib; install it with: pip install 'tensortide[plots]'."
-        ) from None
+    pyplot = plotting()
     panels = {"complexity": _complexity, "ablation": _ablation}.get(scenario.setting, _curves)
     figure = panels(pyplot, scenario, rows)
     figure.suptitle(scenario.title, fontsize=12)
@@ -75,7 +47,7 @@ def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
             if not mine:
                 continue
             curve = np.mean([r["curve"] for r in mine], axis=0)
-            style = _style(contender.method, variant=bool(contender.options))
+            style = line_style(contender.method, variant=bool(contender.options))
             left.plot(curve[:, 0] + 1, curve[:, 2], label=contender.label, **style)
             right.plot(curve[:, 1], curve[:, 2], **style)
             levels += [curve[:, 2].min(), curve[:, 2].max()]
@@ -95,7 +67,7 @@ def _ablation(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
     figure, axes = pyplot.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
     for axis, source in zip(axes.flat, scenario.data, strict=False):
         for contender, colour, line in zip(
-            scenario.contenders, (_BLUE, _ORANGE), ("-", "--"), strict=True
+            scenario.contenders, (BLUE, ORANGE), ("-", "--"), strict=True
         ):
             mine = [r for r in rows if r["case"] == source.label]
             mine = [r for r in mine if r["contender"] == contender.label]
@@ -129,7 +101,7 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
                             label=contender.label,
                             marker="o",
                             markersize=2.5,
-                            **_style(contender.method),
+                            **line_style(contender.method),
                         )
             axis.set_xlabel(x_label)
             axis.set_ylabel(y_label)
@@ -137,11 +109,6 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
             axis.set_title(source.label, fontsize=10, loc="left")
     _legend(figure, *axes[:, 0])
     return figure
-
-
-def _style(method: str, *, variant: bool = False) -> dict[str, Any]:
-    colour, line = STYLES[method]
-    return {"color": colour, "linestyle": VARIANT if variant else line, "linewidth": 1.6}
 
 
 def _limit(axis: Axes, levels: Sequence[float]) -> None:

@@ -1,0 +1,94 @@
+"""Tables from files: CSV, JSON lines, Parquet, Arrow, a folder of them, or standard input."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensortide.errors import FileError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+def read_source(source: str) -> pa.Table:
+    """Return the records of a file, of all files of a folder in the order of their names, or of -.
+
+    Standard input is read as JSON lines if it begins with a brace, else as CSV.
+    """
+    if source == "-":
+        data = sys.stdin.buffer.read()
+        kind = "json" if data.lstrip()[:1] == b"{" else "csv"
+        return _parsed(io.BytesIO(data), kind, "standard input")
+    path = Path(source)
+    if path.is_dir():
+        return _folder(path)
+    if not path.is_file():
+        raise FileError(f"{path}: there is no such file or folder.")
+    kind = KINDS.get(path.suffix.lower(), "")
+    if not kind:
+        raise FileError(f"{path}: is of an unknown kind; known are {', '.join(sorted(KINDS))}.")
+    return _parsed(path, kind, str(path))
+
+
+def _folder(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    files = sorted(f for f in path.iterdir() if f.suffix.lower() in KINDS)
+    if not files:
+        raise FileError(f"{path}: has no file of a known kind ({', '.join(sorted(KINDS))}).")
+    tables = [_parsed(f, KINDS[f.suffix.lower()], str(f)) for f in files]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise FileError(f"{path}: the files do not fit together: {_line(error)}.") from None
+
+
+def _parsed(where: Any, kind: str, name: str) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return _read(where, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise FileError(f"{name}: cannot be read as {kind}: {_line(error)}.") from None
+    except OSError as error:
+        reason = error.strerror or _line(error)
+        raise FileError(f"{name}: cannot be read as {kind}: {reason}.") from None
+
+
+def _read(where: Any, kind: str) -> pa.Table:
+    if kind in ("csv", "tsv"):
+        from pyarrow import csv
+
+        parse = csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",")
+        return csv.read_csv(where, parse_options=parse)
+    if kind == "json":
+        from pyarrow import json
+
+        return json.read_json(where)
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(where)
+    from pyarrow import feather
+
+    return feather.read_table(where)
+
+
+def _line(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

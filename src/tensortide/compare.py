@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Result:
     method: str
     parameters: str
     errors: list[float] = field(default_factory=list)
+    errors_after: list[float] = field(default_factory=list)
     error: float | None = None
     fitness: float | None = None
     seconds: float = 0.0
@@ -140,6 +141,7 @@ def _run(
             result.seconds += time.perf_counter() - began
             if info.prequential_error is not None and info.norm is not None:
                 result.errors.append(info.prequential_error)
+                result.errors_after.append(1.0 - model.score(batch))
                 missed += (info.prequential_error * info.norm) ** 2
                 size += info.norm**2
             tell(name)
@@ -174,32 +176,38 @@ def _fitness(model: OnlineCP, task: Task, steps: Sequence[pa.Table]) -> float:
 
 
 def draw(task: Task, results: Sequence[Result], file: Path) -> None:
-    """Write the picture: error before learning, step by step, for each method."""
+    """Write the picture: errors before and after learning, step by step, for each method."""
     pyplot = plotting()
-    figure, axis = pyplot.subplots(figsize=(9, 5), layout="constrained")
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    panels = (("errors", "before it was learned"), ("errors_after", "after it was learned"))
     done = [r for r in results if r.errors]
-    for result in done:
-        axis.plot(
-            range(1, len(result.errors) + 1),
-            result.errors,
-            label=result.method,
-            **line_style(result.method),
-        )
-    if done:
-        levels = np.concatenate([r.errors for r in done])
-        top = float(np.quantile(levels, 0.98)) * 1.1
-        if levels.max() > top > 0.0:
-            axis.set_ylim(0.0, top)
-            axis.text(0.01, 0.97, f"largest error {levels.max():.3g} is above", fontsize=8,
-                      transform=axis.transAxes, va="top")  # fmt: skip
-    axis.set_xlabel(f"steps after preparation (one for each {task.step_by})")
-    axis.set_ylabel("error before learning, |x - y| / |x|")
-    axis.set_title(f"Rank {task.rank}, each batch predicted, then learned", fontsize=11)
-    axis.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=6, fontsize=9)
+    for axis, (which, when) in zip(axes, panels, strict=True):
+        for result in done:
+            errors = getattr(result, which)
+            axis.plot(range(1, len(errors) + 1), errors, label=result.method,
+                      **line_style(result.method))  # fmt: skip
+        _limit(axis, [e for r in done for e in getattr(r, which)])
+        axis.set_title(f"each batch, {when}", fontsize=10, loc="left")
+        axis.set_xlabel(f"steps after preparation (one for each {task.step_by})")
+        axis.set_ylabel("error |x - y| / |x|")
+        axis.grid(alpha=0.3)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9)
+    figure.suptitle(f"Rank {task.rank}", fontsize=11)
     try:
         figure.savefig(file, dpi=120)
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: the picture cannot be written: {error}.") from None
     finally:
         pyplot.close(figure)
+
+
+def _limit(axis: Any, levels: Sequence[float]) -> None:
+    """Cut off what is far above the rest, and say so."""
+    if not levels:
+        return
+    top = 2.0 * float(np.quantile(levels, 0.95))
+    if max(levels) > top > 0.0:
+        axis.set_ylim(0.0, top)
+        axis.text(0.99, 0.97, f"largest error {max(levels):.3g} is above", fontsize=8,
+                  transform=axis.transAxes, va="top", ha="right")  # fmt: skip

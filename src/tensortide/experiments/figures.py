@@ -105,10 +105,21 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
                         )
             axis.set_xlabel(x_label)
             axis.set_ylabel(y_label)
+            _plain_ticks(axis)
             axis.grid(alpha=0.3, which="both")
             axis.set_title(source.label, fontsize=10, loc="left")
     _legend(figure, *axes[:, 0])
     return figure
+
+
+def _plain_ticks(axis: Axes) -> None:
+    """Write numbers out, at a few places: powers of ten in small print cannot be read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+        side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        side.set_minor_formatter(NullFormatter())
 
 
 def _limit(axis: Axes, levels: Sequence[float]) -> None:

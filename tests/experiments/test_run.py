@@ -1,0 +1,165 @@
+"""Scenarios: streams, scores, choices, resuming, tables and figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tensortide as tt
+from tensortide.experiments import run, streams
+from tensortide.experiments.figures import draw
+from tensortide.experiments.fitness import RunningFitness, fitness_of_known
+from tensortide.experiments.scenario import Contender, load_scenario, names
+from tensortide.experiments.tables import table
+from tests import oracles
+
+REAL = {"general", "factorization", "completion", "ablation"}
+
+
+@pytest.fixture
+def here(request, monkeypatch):
+    """The real data, for the scenarios that need them."""
+    if request.node.callspec.params["name"] in REAL:
+        folder = request.getfixturevalue("real_data")
+        monkeypatch.setenv("TENSORTIDE_DATA", str(folder))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_scenario_runs_and_has_a_table_and_a_figure(here, name, tmp_path):
+    scenario = load_scenario(name)
+    file = tmp_path / "results.jsonl"
+    told: list[str] = []
+    run.run_scenario(scenario, 1, file, quick=True, tell=told.append)
+    rows = run.read_rows(file)
+    assert len(rows) == len(told) == len(run.keys(scenario, 1, quick=True))
+    markdown = table(scenario, rows)
+    for contender in scenario.contenders:
+        assert contender.label in markdown
+    if scenario.setting not in ("complexity", "ablation"):
+        best = {r["contender"]: r["fitness"] for r in rows if r["case"] == scenario.data[0].label}
+        assert best["GOCPT"] > 0.6
+        assert best["GOCPT"] >= best["GOCPT_E"] - 0.01
+    for picture in draw(scenario, rows, tmp_path):
+        assert picture.stat().st_size > 10_000
+
+
+def test_the_scenarios_are_those_of_the_paper():
+    assert names() == [
+        "ablation",
+        "completion",
+        "complexity",
+        "factorization",
+        "general",
+        "synthetic-completion",
+        "synthetic-factorization",
+    ]
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
+    scenario = load_scenario("synthetic-factorization")
+    file = tmp_path / "results.jsonl"
+    seen: list[str] = []
+
+    def stop(what):
+        seen.append(what)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run_scenario(scenario, 1, file, quick=True, tell=stop)
+    before = file.read_text()
+    file.write_text(before + '{"scenario": "synth')  # a line that a crash has cut off
+    run.run_scenario(scenario, 1, file, quick=True, tell=lambda _: None)
+    rows = run.read_rows(file)
+    assert file.read_text().startswith(before)
+    assert len(rows) == len(scenario.contenders)
+    assert len({r["contender"] for r in rows}) == len(rows)
+
+
+def test_fitness_without_the_tensor_equals_fitness_with_it():
+    rng = np.random.default_rng(0)
+    x, seen = rng.random((5, 6, 7)), rng.random((5, 6, 7)) < 0.3
+    factors = [rng.random((n, 2)) for n in (5, 6, 4)]
+    gap, hidden = x[..., :4] - oracles.reconstruct(factors), ~seen[..., :4]
+    every = 1 - np.linalg.norm(gap) / np.linalg.norm(x[..., :4])
+    assert RunningFitness(x, None)(factors) == pytest.approx(every)
+    assert RunningFitness(x, seen)(factors) == pytest.approx(
+        1 - np.linalg.norm(gap[hidden]) / np.linalg.norm(x[..., :4][hidden])
+    )
+    assert fitness_of_known(x[..., :4], factors) == pytest.approx(every)
+    holes = np.where(seen, x, np.nan)[..., :4]
+    assert fitness_of_known(holes, factors) == pytest.approx(
+        1 - np.linalg.norm(gap[~hidden]) / np.linalg.norm(x[..., :4][~hidden])
+    )
+
+
+def test_the_triangle_loads_a_cell_at_date_plus_delay():
+    x = np.arange(2.0 * 3 * 8).reshape(2, 3, 8) + 1.0
+    x[0, 0, 0] = np.nan
+    given = streams.triangle(x, first=4, perturb=0.0, seed=0)
+    known = {tuple(c) for c in given.first["records"].coords.tolist()}
+    assert known == {
+        (i, k, d) for i in range(2) for k in range(3) for d in range(4) if d + k < 4
+    } - {(0, 0, 0)}
+    for t, (batch, _) in enumerate(given.steps()):
+        cells = batch["records"].coords
+        assert (cells[:, 1] + cells[:, 2] == 4 + t).all()
+        assert batch["records"].shape == (2, 3, 5 + t)
+
+
+def test_perturbed_values_change_by_five_percent_at_most_and_count_for_the_score():
+    x = np.ones((10, 3, 20))
+    given = streams.triangle(x, first=10, perturb=0.05, seed=1)
+    changed = 0
+    known = len(given.first["records"])
+    for batch, score in given.steps():
+        values = batch["records"].values
+        assert (np.abs(values - 1.0) <= 0.05 * 12).all()
+        revised = int((values != 1.0).sum())
+        assert revised == round(0.02 * known)
+        known += len(values) - revised
+        changed += revised
+        assert score([np.ones((n, 1)) for n in batch["records"].shape]) < 1.0
+    assert changed > 0
+
+
+def test_all_methods_of_a_seed_begin_alike():
+    given = streams.slices(tt.datasets.synthetic((6, 5, 20), 2, seed=1).values, None, 5)
+    start = run.prepare(given, 2, seed=3)
+    for name in tt.METHODS:
+        model = tt.OnlineCP(2, name).fit(**given.first, init=start, max_sweeps=0)
+        for a, b in zip(model.factors_, start, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_parameter_is_chosen_on_the_preparation_data_only():
+    """Whatever comes later, the choice is the same; a clearly better value is taken."""
+    x = tt.simulate.low_rank((8, 7, 40), 2, seed=0, drift=3.0).dense()
+    contender = Contender("online_sgd", "sgd", choose={"step": [1e-6, 0.1, 1.0]})
+    given = streams.slices(x, None, 30)
+    chosen = run.choose(contender, "step", [1e-6, 0.1, 1.0], given, 2, seed=0)
+    spoiled = x.copy()
+    spoiled[..., 30:] = 0.0
+    again = run.choose(
+        contender, "step", [1e-6, 0.1, 1.0], streams.slices(spoiled, None, 30), 2, seed=0
+    )
+    assert chosen == again
+    assert chosen != 1e-6
+
+
+def test_an_unknown_experiment_is_named():
+    with pytest.raises(tt.InputError, match="no experiment 'nothing'; there are ablation"):
+        load_scenario("nothing")
+
+
+def test_results_are_json_lines(tmp_path):
+    scenario = load_scenario("synthetic-completion")
+    file = tmp_path / "results.jsonl"
+    run.run_scenario(scenario, 1, file, quick=True, tell=lambda _: None)
+    for line in file.read_text().splitlines():
+        row = json.loads(line)
+        assert row["steps"] == 135
+        assert row["seconds"] > 0.0
+        assert len(row["curve"]) >= 60

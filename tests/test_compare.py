@@ -1,0 +1,169 @@
+"""`tensortide compare` and the files it reads, with the real command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import tensortide as tt
+from tensortide.compare import Task, batches, compare
+from tensortide.data.sources import read_source
+
+
+def table(seed=0, shape=(6, 4, 16)):
+    x = tt.simulate.low_rank(shape, 2, seed=seed, noise=0.02).dense()
+    cells = np.argwhere(np.ones(shape, bool))
+    return pa.table(
+        {
+            "place": [f"p{i}" for i in cells[:, 0]],
+            "kind": cells[:, 1],
+            "day": cells[:, 2],
+            "count": x[tuple(cells.T)],
+        }
+    )
+
+
+def command(*args, given=None):
+    return subprocess.run(
+        [sys.executable, "-m", "tensortide", *map(str, args)],
+        capture_output=True,
+        text=True,
+        input=given,
+        timeout=300,
+        check=False,
+    )
+
+
+TASK = {"modes": ["place", "kind", "day"], "value": "count", "step_by": "day", "rank": 2}
+
+
+def test_all_methods_are_compared_on_the_same_batches():
+    results = list(compare(Task(table(), **TASK), list(tt.METHODS)))
+    assert [r.method for r in results] == list(tt.METHODS)
+    for r in results:
+        assert r.refused is None
+        assert r.steps == 8
+        assert r.fitness > 0.9
+        assert r.error == pytest.approx(results[0].error, rel=0.2)
+        assert len(r.errors) == len(r.errors_after) == 8
+        assert r.bytes > 0
+
+
+def test_methods_that_cannot_say_why():
+    holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
+    refused = {r.method: r.refused for r in compare(Task(holes, **TASK), ["gocpte", "rlst"])}
+    assert refused["gocpte"] is None
+    assert "needs every cell" in refused["rlst"]
+
+
+def test_steps_are_the_values_of_a_column_in_order():
+    shuffled = table().take(np.random.default_rng(0).permutation(6 * 4 * 16))
+    parts = batches(Task(shuffled, **TASK, start=0.25))
+    assert [p.num_rows for p in parts] == [4 * 24] + [24] * 12
+    assert set(parts[0]["day"].to_pylist()) == {0, 1, 2, 3}
+    assert [set(p["day"].to_pylist()) for p in parts[1:]] == [{d} for d in range(4, 16)]
+
+
+def test_sums_of_duplicates_are_scored_as_sums():
+    once = table()
+    half = once.set_column(3, "count", pa.array(once["count"].to_numpy() / 2))
+    twice = pa.concat_tables([half, half])
+    plain = next(compare(Task(once, **TASK), ["gocpt"]))
+    summed = next(compare(Task(twice, **TASK, duplicates="sum"), ["gocpt"]))
+    assert summed.fitness == pytest.approx(plain.fitness, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+def test_every_kind_of_file_gives_the_same_table(kind, tmp_path):
+    file, wanted = tmp_path / f"data.{kind}", table()
+    if kind == "csv":
+        csv.write_csv(wanted, file)
+    elif kind == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in wanted.to_pylist()))
+    elif kind == "parquet":
+        pq.write_table(wanted, file)
+    else:
+        pa.feather.write_feather(wanted, file)
+    assert read_source(str(file)).to_pydict() == wanted.to_pydict()
+    again = tmp_path / "folder"
+    again.mkdir()
+    file.rename(again / file.name)
+    assert read_source(str(again)).num_rows == wanted.num_rows
+
+
+def test_broken_and_unknown_files_are_named(tmp_path):
+    with pytest.raises(tt.FileError, match="nothing.csv: there is no such file"):
+        read_source(str(tmp_path / "nothing.csv"))
+    (tmp_path / "x.parquet").write_text("no parquet")
+    with pytest.raises(tt.FileError, match=r"x.parquet: cannot be read as parquet"):
+        read_source(str(tmp_path / "x.parquet"))
+    (tmp_path / "x.xlsx").write_text("")
+    with pytest.raises(tt.FileError, match=r"x.xlsx: is of an unknown kind"):
+        read_source(str(tmp_path / "x.xlsx"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(tt.FileError, match="has no file of a known kind"):
+        read_source(str(tmp_path / "empty"))
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(tt.FileError, match=r"two.csv: cannot be read as csv.*row #3|Expected 2"):
+        read_source(str(tmp_path / "two.csv"))
+
+
+def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
+    file, picture = tmp_path / "data.csv", tmp_path / "out.png"
+    csv.write_csv(table(), file)
+    args = ("--modes", "place,kind,day", "--value", "count", "--rank", 2)
+    done = command("compare", file, *args, "-o", picture)
+    assert done.returncode == 0, done.stderr
+    for name in tt.METHODS:
+        assert name in done.stdout
+    assert "beta=1e-05" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert picture.stat().st_size > 10_000
+    piped = command("compare", "-", *args, "--methods", "gocpte", "--json", given=file.read_text())
+    assert json.loads(piped.stdout)["method"] == "gocpte"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--modes", "place,kinds,day"], "no column 'kinds'"),
+        (["--methods", "magic"], "no method 'magic'"),
+        (["--value", "counts"], "no column 'counts'"),
+        (["--step-by", "hour"], "no column 'hour'"),
+        (["--step-by", "place", "--absent", "void"], "absent must be"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, change, message):
+    file = tmp_path / "data.csv"
+    csv.write_csv(table(), file)
+    base = {"--modes": "place,kind,day", "--value": "count", "--rank": "2"}
+    base |= dict(zip(change[::2], change[1::2], strict=True))
+    done = command("compare", file, *[part for pair in base.items() for part in pair])
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_reproduce_writes_results_tables_and_figures(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- results: complexity -->\nold\n<!-- end of results -->\nrest\n")
+    out = tmp_path / "out"
+    done = command("reproduce", "complexity", "--quick", "-o", out, "--document", page)
+    assert done.returncode == 0, done.stderr
+    assert {f.suffix for f in out.iterdir()} == {".jsonl", ".md", ".png", ".svg"}
+    assert "| GOCPT_E |" in page.read_text()
+    assert "old" not in page.read_text()
+    assert page.read_text().endswith("rest\n")
+    again = command("reproduce", "complexity", "--quick", "-o", out)
+    assert again.stdout.count("|") == done.stdout.count("|")
+    wrong = command("reproduce", "tables")
+    assert wrong.returncode == 2
+    assert "no experiment 'tables'" in wrong.stderr

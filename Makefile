@@ -21,7 +21,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 figures: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.quality
+	$(BIN)/tensortide reproduce all -o reproduced --document docs/experiments.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, peer, startup, sweep
+from benchmarks import flat, peer, peers, startup, sweep
 
-PARTS = {"startup": startup.main, "sweep": sweep.main, "flat": flat.main, "peer": peer.main}
+PARTS = {
+    "startup": startup.main,
+    "sweep": sweep.main,
+    "flat": flat.main,
+    "peer": peer.main,
+    "peers": peers.main,
+}
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import tensortide as tt
-from benchmarks.quality import RunningFitness
 from tensortide.core.types import Flags, Floats
+from tensortide.experiments.fitness import RunningFitness
 
 SHAPE, RANK, PREPARED, OBSERVED = (50, 50, 500), 5, 50, 0.02
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tensortide.methods import METHODS, gocpt, gocpte
     from tensortide.readers.checkpoint import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",

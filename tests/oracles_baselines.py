@@ -115,7 +115,9 @@ def cp_stream(factors, pieces, mu, ridge, sweeps):
     """Smith et al. 2018, eqs. for s_t, Phi and Psi; complete slices or slices with holes."""
     spatial, times = [f.copy() for f in factors[:-1]], list(factors[-1])
     rank = factors[0].shape[1]
-    g = factors[-1].T @ factors[-1]
+    g = np.zeros((rank, rank))
+    for s in factors[-1]:
+        g = mu * g + np.outer(s, s)
     for piece in pieces:
         old = [s.copy() for s in spatial]
         for _ in range(sweeps):

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import tensortide as tt
+from tensortide.core.admm import Admm
+from tensortide.core.equations import NormalEquations
+from tensortide.core.prox import NonNegative, Penalty
+from tensortide.core.workspace import Block, Workspace
 from tests import oracles, oracles_baselines
 
 RIDGE = 1e-3
@@ -145,8 +150,60 @@ def test_em_als_decay_is_em_als_on_fading_slices(observed):
         }
         begun = oracles.start_lower(previous, data, seen.shape, RIDGE)
         previous = oracles_baselines.em_als_decay(begun, seen, 0.8, RIDGE, 2)
+        info = model.update(piece)
+        close(model, previous)
+        assert info.objective == pytest.approx(
+            oracles_baselines.decayed_objective(previous, seen, 0.8, RIDGE)
+        )
+
+
+@pytest.mark.parametrize("observed", [1.0, 0.6])
+@pytest.mark.parametrize("name", ["cpc_als", "em_als"])
+def test_methods_that_keep_history_follow_the_dense_formulas(name, observed):
+    """Section 3.2 on all data so far, without the reconstruction, over six steps."""
+    x, previous, pieces = problem(8, observed=observed)
+    first = x.shape[-1] - STEPS
+    model = tt.OnlineCP(2, getattr(tt, name)(RIDGE))
+    model.fit(x[..., :first], init=previous, max_sweeps=0)
+    slow_step = {"cpc_als": oracles.step_rows, "em_als": oracles.step_imputed}[name]
+    for k, piece in enumerate(pieces, start=first + 1):
+        seen = x[..., :k]
+        data = {tuple(map(int, c)): (seen[tuple(c)], 1.0) for c in np.argwhere(~np.isnan(seen))}
+        previous = slow_step(previous, data, seen.shape, 0.0, RIDGE)
         model.update(piece)
         close(model, previous)
+
+
+def test_the_non_negative_update_is_non_negative_least_squares():
+    """Rows of a block against scipy's active-set solver, also for nearly collinear columns."""
+    rng = np.random.default_rng(0)
+    for spread in (1.0, 0.05):
+        z = 1.0 + spread * rng.random((40, 3))
+        truth = np.maximum(rng.standard_normal((6, 3)), 0.0)
+        x = truth @ z.T + 0.1 * rng.standard_normal((6, 40))
+        work = Workspace([6], [0], 3)
+        admm = Admm(Penalty(NonNegative()), work)
+        equations = NormalEquations(z.T @ z, x @ z)
+        rows = work.stack
+        for _ in range(30):  # as many sweeps: the multipliers go on
+            rows = admm._within(equations, rows, Block(0, 0, 6, True))
+        exact = np.array([nnls(z, row)[0] for row in x])
+        gaps = [((x - r @ z.T) ** 2).sum() for r in (rows, exact)]
+        assert rows.min() >= 0.0
+        assert gaps[0] <= gaps[1] * 1.01
+
+
+def test_empty_new_slices_start_at_the_mean_whatever_the_decay():
+    """Slices that come without a cell are of the size of the others."""
+    x = tt.simulate.low_rank((4, 5, 30), 2, seed=0).dense()
+    cells = [[i, j, 29] for i in range(4) for j in range(5)]
+    for name in ("em_als_decay", "em_als", "mast", "gocpte"):
+        method = tt.em_als_decay(0.5) if name == "em_als_decay" else name
+        model = tt.OnlineCP(2, method).fit(x[..., :6])
+        model.update(tt.Batch(cells, [x[tuple(c)] for c in cells], shape=(4, 5, 30)))
+        rows = model.factors_[2]
+        empty = np.abs(rows[6:29])
+        assert 0.2 < empty.mean() / np.abs(rows[:6]).mean() < 5.0, name
 
 
 @given(seed=st.integers(0, 10**6), observed=st.sampled_from([0.4, 1.0]))

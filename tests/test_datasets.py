@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 import tensortide as tt
@@ -65,6 +68,29 @@ def test_weekly_counts_are_the_daily_ones(here):
     assert weekly.sum() == daily[:, :, :728].sum()
     within = sum(daily[:, :, 7 + d, : 7 - d].sum(axis=2) for d in range(7))
     np.testing.assert_array_equal(weekly[:, :, 0, 1], within)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", ["de_covid_hosp_weekly", "de_covid_hosp_cumulative"])
+def test_labels_of_the_german_arrays_are_those_of_the_table(here, name):
+    """Totals by state and age, from the table by label and from the array by label."""
+    table = tt.datasets.de_covid_hosp().table
+    sums = table.group_by(["location", "age_group"]).aggregate([("count", "sum")]).to_pylist()
+    wanted = {(r["location"], r["age_group"]): r["count_sum"] for r in sums}
+    data = tt.datasets.__dict__[name]()
+    if name == "de_covid_hosp_cumulative":
+        totals = data.values[:, -1].sum(axis=1)
+        found = {
+            tuple(s.split(" ")): t for s, t in zip(data.labels["stratum"], totals, strict=True)
+        }
+    else:
+        last = table.filter(pc.greater(table["date"], dt.date(2023, 4, 3)))  # cut off by weeks
+        for r in last.group_by(["location", "age_group"]).aggregate([("count", "sum")]).to_pylist():
+            wanted[r["location"], r["age_group"]] -= r["count_sum"]
+        totals = data.values.sum(axis=(2, 3))
+        states, ages = data.labels["location"], data.labels["age_group"]
+        found = {(s, a): totals[i, j] for i, s in enumerate(states) for j, a in enumerate(ages)}
+    assert found == wanted
 
 
 @pytest.mark.real_data

@@ -60,9 +60,9 @@ def batches(task: Task) -> list[pa.Table]:
     """
     import pyarrow.compute as pc
 
-    missing = [
-        c for c in (*task.modes, task.value, task.step_by) if c not in task.table.column_names
-    ]
+    values = [] if task.duplicates == "count" else [task.value]
+    needed = (*task.modes, *values, task.step_by)
+    missing = [c for c in needed if c not in task.table.column_names]
     if missing:
         raise InputError(
             f"there is no column {missing[0]!r}; the columns are "
@@ -82,7 +82,7 @@ def batches(task: Task) -> list[pa.Table]:
             "least 3 steps."
         )
     first = min(max(1, round(task.start * n_values)), n_values - 1)
-    columns = list(dict.fromkeys([*task.modes, task.value]))
+    columns = list(dict.fromkeys([*task.modes, *values]))
     table = task.table.select(columns)
     groups = np.maximum(codes - first + 1, 0)
     order = np.argsort(groups, kind="stable")
@@ -160,9 +160,9 @@ def _fitness(model: OnlineCP, task: Task, steps: Sequence[pa.Table]) -> float:
     import pyarrow as pa
 
     everything = pa.concat_tables(steps)
-    if task.duplicates in ("last", "error"):
+    if task.duplicates == "last":
         return model.score(everything)
-    # Sums and means hold within a batch: the last batch that has a cell says what it is.
+    # The rule holds within a batch: the last batch that has a cell says what it is.
     keeper = OnlineCP(1, "gocpt", modes=task.modes, value=task.value, duplicates=task.duplicates)
     keeper.fit(steps[0], max_sweeps=1, starts=1, progress=False)
     for batch in steps[1:]:

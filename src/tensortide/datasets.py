@@ -288,7 +288,10 @@ def _positions(name: str, values: Floats, modes: tuple[str, ...], file: _File) -
 
 
 def _distinct(table: pa.Table, column: str) -> AnyArray:
-    return np.array(sorted(set(table[column].combine_chunks().dictionary.to_pylist())))
+    """Return the labels of a column in the order in which they first appear."""
+    import pyarrow.compute as pc
+
+    return np.array(pc.unique(table[column]).to_pylist())
 
 
 def _found(name: str) -> tuple[_File, Path]:

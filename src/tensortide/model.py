@@ -304,8 +304,9 @@ class Model:
         before: tuple[int, int],
         retracted: int,
     ) -> Info:
-        gap = cells.values - outcome.predicted
-        size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = cells.values - outcome.predicted
+            size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
         filled = revised = unchanged = None
         if absorbed is not None:
             filled, revised, unchanged = (
@@ -348,7 +349,8 @@ class Model:
         """Return the model without some rows of a mode; positions close up."""
         if not keep.any():
             raise InputError(f"mode {self.modes.names[mode]!r} cannot lose all its labels.")
-        if mode != self.grown_last or self.n_steps == 1:
+        by_row = set(self.memory) - {"past"}  # CP-stream's matrix has no rows of a mode
+        if by_row and (mode != self.grown_last or self.n_steps == 1):
             check_no_memory(self.recipe, self.memory, "fewer labels of this mode")
         factors = Factors(
             [rows[keep] if m == mode else rows.copy() for m, rows in enumerate(self.rows())]

@@ -41,7 +41,7 @@ def test_every_scenario_runs_and_has_a_table_and_a_figure(here, name, tmp_path):
         best = {r["contender"]: r["fitness"] for r in rows if r["case"] == scenario.data[0].label}
         assert best["GOCPT"] > 0.6
         assert best["GOCPT"] >= best["GOCPT_E"] - 0.01
-    for picture in draw(scenario, rows, tmp_path):
+    for picture in draw(scenario, rows, tmp_path, name):
         assert picture.stat().st_size > 10_000
 
 

@@ -14,6 +14,8 @@ from tensortide.compare import Result, Task, batches, compare, draw
 from tensortide.errors import InputError
 from tensortide.methods import METHODS
 
+PICTURES = (".png", ".svg", ".pdf", ".jpg")
+
 
 def run_compare(task: Task, *, methods: str | None, picture: Path | None, as_json: bool) -> None:
     """Run the comparison, print the table and write the picture."""
@@ -21,6 +23,13 @@ def run_compare(task: Task, *, methods: str | None, picture: Path | None, as_jso
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise InputError(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}.")
+    if picture is not None and (
+        picture.suffix.lower() not in PICTURES or not picture.resolve().parent.is_dir()
+    ):
+        raise InputError(
+            f"{picture}: no picture can be written there; the folder has to exist and the name "
+            f"to end in one of {', '.join(PICTURES)}."
+        )
     steps = batches(task)
     errors = Console(stderr=True)
     results: list[Result] = []
@@ -34,6 +43,8 @@ def run_compare(task: Task, *, methods: str | None, picture: Path | None, as_jso
         ):
             results.append(result)
             progress.update(bar, completed=done * (len(steps) - 1))
+    if all(r.refused is not None for r in results):
+        raise InputError(f"no method could run; the first said: {results[0].refused}")
     if picture is not None:
         draw(task, results, picture)
     if as_json:

@@ -24,6 +24,8 @@ def reproduce(
     scenarios = [load_scenario(name) for name in wanted]
     seeds = 1 if quick else seeds
     text = None if document is None else _read(document)
+    for name in wanted if text is not None else ():
+        _inserted(text, name, "")  # refuses a page without marks before anything runs
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
     console, errors = Console(), Console(stderr=True)
     with Progress(
@@ -40,8 +42,9 @@ def reproduce(
             run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
             rows = _wanted(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
-            (out / f"{scenario.name}.md").write_text(f"# {scenario.title}\n\n{markdown}\n")
-            files = draw(scenario, rows, out)
+            stem = scenario.name + ("-quick" if quick else "")
+            (out / f"{stem}.md").write_text(f"# {scenario.title}\n\n{markdown}\n")
+            files = draw(scenario, rows, out, stem)
             _show(console, scenario, markdown, files, rows, as_json=as_json)
             if text is not None:
                 text = _inserted(text, scenario.name, markdown)
@@ -74,10 +77,10 @@ def _read(document: Path) -> str:
     return document.read_text()
 
 
-def _inserted(text: str, name: str, markdown: str) -> str:
+def _inserted(text: str | None, name: str, markdown: str) -> str:
     """Put the tables between the marks of a scenario."""
     begin, end = f"<!-- results: {name} -->", "<!-- end of results -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    if not pattern.search(text):
+    if text is None or not pattern.search(text):
         raise InputError(f"the document has no marks {begin} ... {end}.")
     return pattern.sub(lambda _: f"{begin}\n\n{markdown}\n\n{end}", text)

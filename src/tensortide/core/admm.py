@@ -3,7 +3,8 @@
 For every factor ``f(A) + r(Z)`` with ``A = Z``; f is the quadratic of its normal equations.
 
 Two ways, both as published.  *Within a block* (CP-stream, AO-ADMM): the equations of one mode
-are held fixed while A, Z and the multipliers are iterated to convergence.  *Across the sweep*
+are held fixed while A, Z and the multipliers are iterated until they move little, from where
+they were left in the sweep before.  *Across the sweep*
 (MAST): one update of every A, all Z and all multipliers per sweep, with a growing weight.
 """
 
@@ -50,6 +51,10 @@ class Admm:
             # f is a G a' - 2 q a', without the usual half: so the weight enters by half.
             pull = 0.5 * (self._weight * self._copies[where] + self._multipliers[where])
             rows = _ridged(equations, 0.5 * self._weight, pull, self._work.stack[where], block)
+        if not block.upper and objective.listed.curvatures is not None:
+            # a new row without entries stays at its start: the penalty alone would make it zero
+            empty = np.diff(objective.pointers(block)) == 0
+            rows[empty] = self._work.stack[where][empty]
         self._work.stack[where] = rows
         objective.moved(block.mode)
 
@@ -59,13 +64,14 @@ class Admm:
             self._multipliers += self._weight * (self._copies - self._work.stack)
 
     def _within(self, equations: NormalEquations, rows: Floats, block: Block) -> Floats:
-        """Iterate one block to convergence, with the mean curvature as weight."""
+        """Iterate one block until it moves little, with the mean curvature as weight."""
         penalty = self._penalty
         gram = equations.gram
         weight = float(np.trace(gram, axis1=-2, axis2=-1).mean()) / gram.shape[-1]
         if weight == 0.0:
             return penalty.prox.apply(rows, 0.0)
-        shifts = np.zeros_like(rows)
+        where = self._work.stacked(block)
+        shifts = self._multipliers[where]  # go on from the sweep before
         for _ in range(penalty.inner):
             before = rows
             free = _ridged(equations, weight, weight * (rows + shifts), rows, block)
@@ -76,6 +82,7 @@ class Admm:
                 np.vdot(moved, moved) <= penalty.tol * np.vdot(shifts, shifts)
             ):
                 break
+        self._multipliers[where] = shifts
         return rows
 
 

@@ -19,10 +19,19 @@ _RANK = 25  # the number that stands for the components in sums; axes have those
 
 
 class _Buffer:
-    """Slices with room for more; `used` tells who may write on."""
+    """Slices with room for more, for whoever claims it first."""
 
-    def __init__(self, array: Floats, used: int) -> None:
-        self.array, self.used = array, used
+    def __init__(self, array: Floats) -> None:
+        self.array = array
+        self.ends: dict[int, bool] = {}  # where the room begins, if nobody has taken it
+
+    def claim(self, size: int, grown: int) -> bool:
+        """Take the room behind `size`, unless somebody has it or it is too small.
+
+        One operation on a dict: no two threads can both have it, and an interrupt at worst
+        wastes it.
+        """
+        return grown <= len(self.array) and self.ends.pop(size, False)
 
 
 class Complete:
@@ -54,8 +63,8 @@ class Complete:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
-        return int(self.values.nbytes)
+        """Bytes held, the room for more slices included."""
+        return int(self.values.nbytes if self._buffer is None else self._buffer.array.nbytes)
 
     @property
     def orders(self) -> tuple[ModeOrder, ...]:
@@ -121,17 +130,12 @@ class Complete:
         more = block.in_order().transpose(modes)
         size, grown = self.shape[mode], self.shape[mode] + len(more)
         buffer = self._buffer
-        if (
-            buffer is None
-            or self.modes != modes
-            or buffer.used != size
-            or grown > len(buffer.array)
-        ):
+        if buffer is None or self.modes != modes or not buffer.claim(size, grown):
             room = np.empty((grown + grown // 2 + 8, *more.shape[1:]))
             room[:size] = self.in_order().transpose(modes)
-            buffer = _Buffer(room, size)
+            buffer = _Buffer(room)
         buffer.array[size:grown] = more
-        buffer.used = grown
+        buffer.ends[grown] = True
         return Complete(buffer.array[:grown], modes, buffer)
 
 

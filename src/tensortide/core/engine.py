@@ -12,7 +12,7 @@ from tensortide.core.alpha import Circumstances, check_number
 from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
-from tensortide.core.fading import faded
+from tensortide.core.fading import FAINTEST, faded
 from tensortide.core.growth import start_lower_rows
 from tensortide.core.objective import BoxTerm, Objective
 from tensortide.core.outcome import Outcome, begin_step, finish_step
@@ -41,16 +41,16 @@ def step(
     work, previous = begun.work, begun.previous
     past = None
     if recipe.past_decay is not None:
-        past = recipe.past_decay * _past(factors, change, memory)
+        past = recipe.past_decay * _past(factors, change, memory, recipe.past_decay)
         work.rest[change.time] = past
-    fade = faded(work, change, recipe.slice_decay)
     start_lower_rows(
         work,
-        fade.entries,
+        change.entries,
         recipe.beta,
         begun.means,
         absent_zero=change.absent_zero or change.complete,
     )
+    fade = faded(work, change, recipe.slice_decay)
     alpha = recipe.forgetting * check_number(
         "alpha", recipe.alpha(circumstances(change)), least=0.0
     )
@@ -77,11 +77,16 @@ def step(
     )
 
 
-def _past(factors: Factors, change: Change, memory: Memory | None) -> Floats:
-    """Return the faded Gram matrix of the growing mode's past rows: all of them, at first."""
+def _past(factors: Factors, change: Change, memory: Memory | None, decay: float) -> Floats:
+    """Return the Gram matrix of the growing mode's past rows, faded by their age.
+
+    At the first step that is read off all rows, later it is followed.
+    """
     if memory and "past" in memory:
         return np.asarray(memory["past"])
-    return np.asarray(factors.grams.matrices()[change.time])
+    rows = factors.rows()[change.time]
+    weights = np.maximum(decay ** np.arange(len(rows) - 1, -1, -1.0), FAINTEST)
+    return np.asarray((rows * weights[:, None]).T @ rows)
 
 
 def penalty_value(recipe: Recipe, work: Workspace) -> float:

@@ -44,14 +44,15 @@ def step(
 ) -> Outcome:
     """Compute one step of any method.  Writes nothing; a step without finite rows is refused."""
     try:
-        if isinstance(method, Recipe):
-            return engine.step(method, factors, change, run, memory=memory)
-        flow = recursion.step if isinstance(method, Recursion) else tracking.step
         with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(method, Recipe):
+                return engine.step(method, factors, change, run, memory=memory)
+            flow = recursion.step if isinstance(method, Recursion) else tracking.step
             outcome = flow(method, factors, change, memory, run)  # type: ignore[arg-type]
     except np.linalg.LinAlgError:
         raise _no_solution(change) from None
-    if not all(np.isfinite(rows).all() for rows in outcome.rows):
+    kept = [*outcome.rows, *outcome.memory.values(), np.array(outcome.objective)]
+    if not all(np.isfinite(numbers).all() for numbers in kept):
         raise _no_solution(change)
     return outcome
 

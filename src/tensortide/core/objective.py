@@ -132,7 +132,7 @@ class Objective:
         are handed to `careful`, with their equations; the others are not slowed down by them.
         """
         gram, rhs = self._sums(block)
-        pointers = self._pointers(block)
+        pointers = self.pointers(block)
         rows = self.work.stack[self.work.stacked(block)].copy()
 
         def again(row: int) -> Floats:
@@ -143,7 +143,8 @@ class Objective:
         solve_in_place(gram, rhs, self.beta, rows, pointers, again, every_row=self.every_row)
         return rows
 
-    def _pointers(self, block: Block) -> Positions:
+    def pointers(self, block: Block) -> Positions:
+        """Return where the entries of each row of a block begin and end."""
         if self._dense is not None:
             return np.zeros(block.last - block.first + 1, np.int64)
         return self.listed.entries.orders[block.mode].pointers[block.first : block.last + 1]

@@ -76,5 +76,5 @@ class Penalty:
     prox: Prox
     weight: float | None = None
     growth: float = 1.0
-    inner: int = 25
-    tol: float = 1e-4
+    inner: int = 100
+    tol: float = 1e-10

@@ -128,7 +128,7 @@ class Modes:
             if isinstance(records, Batch):
                 return self._read_batch(records)
             return self._read_table(Table(records), value, counting=counting)
-        return self._read_array(records, mask, append_along)
+        return self._read_array(records, mask, append_along, counting=counting)
 
     def cells(self, cells: Any, *, unknown_is_nan: bool = False) -> Positions:
         """Return the positions of labelled cells; -1 in every mode where a label is unknown."""
@@ -224,14 +224,17 @@ class Modes:
                 f"{growth:,} rows for {len(batch)} records; if that is meant, pass shape= to Batch."
             )
 
-    def _read_array(self, array: Any, mask: Any, append_along: int | None) -> Arrival:
+    def _read_array(
+        self, array: Any, mask: Any, append_along: int | None, *, counting: bool
+    ) -> Arrival:
         dense, known = check_array(array, mask)
         if append_along is not None:
             mode = self.index(append_along)
             if dense.ndim == self.order - 1:
                 dense, known = np.expand_dims(dense, mode), np.expand_dims(known, mode)
             self._check_slices(dense.shape, mode)
-        if known.all() and np.isfinite(dense).all() and self._positional():
+        whole = known.all() and np.isfinite(dense).all() and not counting
+        if whole and self._positional():
             return self._read_block(np.array(dense, order="C"), append_along)
         batch = Batch(np.argwhere(known), dense[known], shape=dense.shape)
         if append_along is None:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def draw(scenario: Scenario, rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write the figure of a scenario; return the files."""
+def draw(scenario: Scenario, rows: Sequence[Row], folder: Path, stem: str) -> list[Path]:
+    """Write the figure of a scenario as PNG and SVG; return the files."""
     pyplot = plotting()
     panels = {"complexity": _complexity, "ablation": _ablation}.get(scenario.setting, _curves)
     figure = panels(pyplot, scenario, rows)
     figure.suptitle(scenario.title, fontsize=12)
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{scenario.name}.{kind}" for kind in ("png", "svg")]
+    files = [folder / f"{stem}.{kind}" for kind in ("png", "svg")]
     for file in files:
         figure.savefig(file, dpi=120, metadata={"Date": None} if file.suffix == ".svg" else None)
     pyplot.close(figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from tensortide.errors import FileError
 from tensortide.estimator import OnlineCP
 from tensortide.experiments import ablation, complexity, streams
 from tensortide.experiments.fitness import fitness_of_known
-from tensortide.experiments.scenario import Contender, Scenario
+from tensortide.experiments.scenario import Contender, Scenario, Source
 from tensortide.experiments.streams import Problem
 from tensortide.methods import METHODS
 
@@ -38,12 +39,20 @@ def keys(scenario: Scenario, seeds: int, *, quick: bool) -> list[Row]:
         seeds = 1
     return [
         {"scenario": scenario.name, "data": source.name, "case": source.label, "quick": quick,
-         "seed": seed, "contender": contender.label}
+         "seed": seed, "contender": contender.label, "setup": _setup(scenario, source, contender)}
         for source in scenario.data
         for seed in range(seeds)
         for contender in scenario.contenders
         if source.options.get("observed", 1.0) == 1.0 or not contender.make().limits.complete
     ]  # fmt: skip
+
+
+def _setup(scenario: Scenario, source: Source, contender: Contender) -> str:
+    """Return a short name of all numbers of a run: another setup is another run."""
+    facts = [scenario.rank, scenario.start, scenario.setting, dict(scenario.options),
+             dict(scenario.quick), dict(source.options), contender.method,
+             dict(contender.options), dict(contender.choose)]  # fmt: skip
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def run_scenario(scenario: Scenario, seeds: int, file: Path, *, quick: bool, tell: Tell) -> None:
@@ -97,7 +106,7 @@ def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, s
         seconds.append(time.perf_counter() - began)
         scores.append(score(model._fitted().rows()))
     every = max(1, len(scores) // POINTS)
-    picked = [*range(0, len(scores), every)]
+    picked = sorted({*range(0, len(scores), every), len(scores) - 1})
     elapsed = np.cumsum(seconds)
     return {
         "fitness": float(np.mean(scores)),
@@ -178,4 +187,6 @@ def _append(file: Path, row: Row) -> None:
 
 
 def _name(row: Row) -> tuple[Any, ...]:
-    return tuple(row[part] for part in ("scenario", "case", "contender", "seed", "quick"))
+    return tuple(
+        row.get(part) for part in ("scenario", "case", "contender", "seed", "quick", "setup")
+    )

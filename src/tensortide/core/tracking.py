@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortide.core.change import Change
-from tensortide.core.complete import Complete, box_values, khatri_rao
+from tensortide.core.complete import Complete, khatri_rao
 from tensortide.core.factors import Factors
 from tensortide.core.outcome import Outcome, begin_step, finish_step
 from tensortide.core.recipe import Memory, Tracking
@@ -83,9 +83,7 @@ def step(
         else:
             row = state["last"] if method.by_svd else _row_of(state, x)
         work.stack[new.start + k] = row
-    rows = [work.stack[work.part(m)] for m in others]
-    gap = columns.ravel() - box_values([*rows, work.stack[new]])
-    value = float(np.vdot(gap, gap))
+    value = _residual(columns, work, others, work.stack[new])
     remembered = {f"{name}_{time}": state[name] for name in _NAMES[method.by_svd]}
     return finish_step(begun, change, factors, value, "slices", memory=remembered)
 
@@ -110,10 +108,26 @@ def _row_of(state: dict[str, Floats], x: Floats) -> Floats:
 
 def _fitted_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
     """Return least squares of x on the columns of the split ``B (.) A``."""
+    gram, rhs = _split_equations(x, work, others)
+    return np.asarray(pseudo_inverse(gram) @ rhs)
+
+
+def _split_equations(x: Floats, work: Workspace, others: Sequence[int]) -> tuple[Floats, Floats]:
+    """Return the normal equations of a row of C, with H split, for the slice x."""
     first, second = (work.stack[work.part(m)] for m in others)
     gram = (first.T @ first) * (second.T @ second)
     rhs = ((first.T @ x.reshape(len(first), len(second))) * second.T).sum(axis=1)
-    return np.asarray(pseudo_inverse(gram) @ rhs)
+    return gram, rhs
+
+
+def _residual(columns: Floats, work: Workspace, others: Sequence[int], rows: Floats) -> float:
+    """Return the squared residual of the new slices: ``|x|^2 - 2 c q' + c G c'`` each."""
+    total = 0.0
+    for k, row in enumerate(rows):
+        x = columns[:, k]
+        gram, rhs = _split_equations(x, work, others)
+        total += max(0.0, float(x @ x - 2.0 * (row @ rhs) + row @ gram @ row))
+    return total
 
 
 def _follow_svd(

@@ -76,6 +76,8 @@ def recipe_for(method: Any) -> Method:
         return method
     if isinstance(method, str) and method in METHODS:
         return METHODS[method]()
+    if any(method is make for make in METHODS.values()):
+        raise InputError(f"method is a function; call it: method=tt.{method.__name__}().")
     raise InputError(
         f"method must be one of {', '.join(repr(m) for m in METHODS)} or what such a function "
         f"returns, not {method!r}."

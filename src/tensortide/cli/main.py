@@ -114,7 +114,11 @@ def compare_methods(
 @app.command()
 def reproduce(
     experiment: Annotated[
-        str, typer.Argument(help="A table or figure of the paper, or 'all'.")
+        str,
+        typer.Argument(
+            help="general, factorization, completion, synthetic-factorization, "
+            "synthetic-completion, ablation, complexity, or all."
+        ),
     ] = "all",
     seeds: Annotated[int, typer.Option(min=1, help="Random seeds per method.")] = 5,
     quick: Annotated[

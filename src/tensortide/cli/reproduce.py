@@ -39,7 +39,13 @@ def reproduce(
             def tell(what: str, name: str = scenario.name) -> None:
                 progress.update(bar, advance=1, description=f"{name}: {what}"[:60])
 
-            run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
+            try:
+                run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
+            except FileError as error:
+                if experiment != "all" or file.is_file():
+                    raise
+                errors.print(f"{scenario.name} is left out: {error}", soft_wrap=True)
+                continue
             rows = _wanted(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
             stem = scenario.name + ("-quick" if quick else "")

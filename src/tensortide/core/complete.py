@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, reduce
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from tensortide.core.entries import Entries, ModeOrder
+from tensortide.core.products import thin_times, times_thin
 from tensortide.core.types import Floats, Places, Shape
 
 _RANK = 25  # the number that stands for the components in sums; axes have those below
@@ -144,11 +146,11 @@ def _contracted(values: Floats, factors: Sequence[Floats], axis: int) -> Floats:
     last = values.ndim - 1
     if axis == last or (axis != 0 and values.shape[0] > values.shape[last]):
         flat = values.reshape(values.shape[0], -1)
-        partial = (factors[0].T @ flat).reshape(-1, *values.shape[1:])
+        partial = thin_times(factors[0], flat).reshape(-1, *values.shape[1:])
         axes = [_RANK, *range(1, last + 1)]
     else:
         flat = values.reshape(-1, values.shape[last])
-        partial = (flat @ factors[last]).reshape(*values.shape[:-1], -1)
+        partial = times_thin(flat, factors[last].T).reshape(*values.shape[:-1], -1)
         axes = [*range(last), _RANK]
     for k in [k for k in axes if k not in (axis, _RANK)]:
         left = [n for n in axes if n != k]
@@ -164,8 +166,8 @@ def box_values(rows: Sequence[Floats]) -> Floats:
     """Return the model's values on the box of some rows, flat, the last mode running fastest."""
     sizes = [len(r) for r in rows]
     cuts = range(1, len(rows))
-    cut = min(cuts, key=lambda k: np.prod(sizes[:k]) + np.prod(sizes[k:]))
-    return np.asarray(khatri_rao(rows[:cut]) @ khatri_rao(rows[cut:]).T).ravel()
+    cut = min(cuts, key=lambda k: prod(sizes[:k]) + prod(sizes[k:]))
+    return thin_times(khatri_rao(rows[:cut]).T, khatri_rao(rows[cut:]).T).ravel()
 
 
 def khatri_rao(factors: Sequence[Floats]) -> Floats:

@@ -8,6 +8,7 @@ from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.equations import NormalEquations
 from tensortide.core.objective import BoxTerm, Listed, Objective
+from tensortide.core.products import thin_times
 from tensortide.core.types import Flags, Floats
 from tensortide.core.updates import exact, solve
 from tensortide.core.workspace import Block, Workspace
@@ -64,7 +65,7 @@ def _start_complete(work: Workspace, box: Complete, beta: float) -> None:
         gram = np.ones((work.rank, work.rank))
         for m, rows in enumerate(others):
             if m != mode:
-                gram *= rows.T @ rows
+                gram *= thin_times(rows, rows)
         local = box.shape[mode] - (new.stop - new.start)
         rhs = box.mttkrp(others, mode, first=local)
         block = Block(mode, work.n_upper[mode], work.n_rows[mode], False)

@@ -19,6 +19,7 @@ decomposition by cheaper approximate updates; here both are computed from their 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from tensortide.core.change import Change
 from tensortide.core.complete import Complete, khatri_rao
 from tensortide.core.factors import Factors
 from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.products import dot, thin_times, times_thin
 from tensortide.core.recipe import Memory, Tracking
 from tensortide.core.types import Floats
 from tensortide.core.updates import Run, pseudo_inverse, serially
@@ -97,13 +99,15 @@ def _follow_sums(
     """Recursive least squares for H with the row c of the new slice; returns H' and the sums."""
     sums = method.decay * state["sums"] + c[:, None] * x
     past = method.decay * state["past"] + np.outer(c, c)
-    return pseudo_inverse(past) @ sums, {"sums": sums, "past": past}
+    return thin_times(pseudo_inverse(past), sums), {"sums": sums, "past": past}
 
 
 def _row_of(state: dict[str, Floats], x: Floats) -> Floats:
     """Return ``c = P R^+ x``: least squares of x on the columns of the unsplit ``H = R P^-1``."""
     sums, past = state["sums"], state["past"]
-    return np.asarray(past @ (pseudo_inverse(sums @ sums.T) @ (sums @ x)))
+    return np.asarray(
+        past @ (pseudo_inverse(times_thin(sums, sums)) @ times_thin(sums, x[None])[:, 0])
+    )
 
 
 def _fitted_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
@@ -115,8 +119,8 @@ def _fitted_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
 def _split_equations(x: Floats, work: Workspace, others: Sequence[int]) -> tuple[Floats, Floats]:
     """Return the normal equations of a row of C, with H split, for the slice x."""
     first, second = (work.stack[work.part(m)] for m in others)
-    gram = (first.T @ first) * (second.T @ second)
-    rhs = ((first.T @ x.reshape(len(first), len(second))) * second.T).sum(axis=1)
+    gram = thin_times(first, first) * thin_times(second, second)
+    rhs = (thin_times(first, x.reshape(len(first), len(second))) * second.T).sum(axis=1)
     return gram, rhs
 
 
@@ -126,7 +130,7 @@ def _residual(columns: Floats, work: Workspace, others: Sequence[int], rows: Flo
     for k, row in enumerate(rows):
         x = columns[:, k]
         gram, rhs = _split_equations(x, work, others)
-        total += max(0.0, float(x @ x - 2.0 * (row @ rhs) + row @ gram @ row))
+        total += max(0.0, dot(x, x) - float(2.0 * (row @ rhs) - row @ gram @ row))
     return total
 
 
@@ -136,23 +140,23 @@ def _follow_svd(
     """Append a column to the window, exactly, and cut back to rank R; returns H' and the state."""
     basis, sizes, mixing = state["basis"], state["sizes"], state["mixing"]
     rank = len(sizes)
-    inside = basis @ x
-    outside = x - inside @ basis
-    length = float(np.linalg.norm(outside))
+    inside = times_thin(basis, x[None])[:, 0]
+    outside = x - thin_times(inside[:, None], basis)[0]
+    length = sqrt(dot(outside, outside))
     if length > 0.0:
         outside /= length
-    root = np.sqrt(method.decay)
+    root = sqrt(method.decay)
     core = np.zeros((rank + 1, rank + 1))
     core[:rank, :rank] = np.diag(root * sizes)
     core[:rank, rank] = inside
     core[rank, rank] = length
     turn, new_sizes, right = np.linalg.svd(core)
-    basis = turn[:rank, :rank].T @ basis
+    basis = thin_times(turn[:rank, :rank], basis)
     basis += turn[rank, :rank, None] * outside
     sizes = new_sizes[:rank]
     kept, last = right[:rank, :rank].T, right[:rank, rank]  # V+ is V kept, with `last` below
     mixing = kept.T @ mixing / root
-    h = (mixing.T * sizes) @ basis
+    h = thin_times(mixing * sizes[:, None], basis)
     state = {"basis": basis, "sizes": sizes, "mixing": mixing}
     return h, state if method.structured else state | {"last": np.linalg.pinv(mixing) @ last}
 
@@ -161,10 +165,10 @@ def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:
     """Replace the two other factors: each row of H' as a rank-one matrix ``a b'``."""
     first, second = (work.stack[work.part(m)] for m in others)
     for r, matrix in enumerate(h.reshape(-1, len(first), len(second))):
-        length = float(np.linalg.norm(first[:, r]))
-        b = first[:, r] @ matrix / (length or 1.0)
-        a = matrix @ b
-        length = float(np.linalg.norm(a))
+        length = sqrt(dot(first[:, r], first[:, r]))
+        b = thin_times(first[:, r : r + 1], matrix)[0] / (length or 1.0)
+        a = times_thin(matrix, b[None])[:, 0]
+        length = sqrt(dot(a, a))
         if length > 0.0:  # else the column has turned away from what it was: keep the old one
             first[:, r], second[:, r] = a / length, b
 

@@ -201,6 +201,7 @@ class OnlineCP(Parameters):
         """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
         model = self._fitted()
         from tensortide.core.factors import values_at
+        from tensortide.incoming import distinct
         from tensortide.readers.metrics import fitness
 
         arrival = model.modes.read(
@@ -214,7 +215,7 @@ class OnlineCP(Parameters):
                 )
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
-        cells = model.cells_of(arrival)
+        cells = distinct(model.rules, arrival)
         return fitness(cells.values, values_at(model.rows(), cells.coords))
 
     def components(self, top: int = 10) -> pa.Table:
@@ -331,7 +332,8 @@ class OnlineCP(Parameters):
         progress: bool | None,
     ) -> tuple[Model, Info]:
         from tensortide.core.prepare import TRIAL_SWEEPS, Effort
-        from tensortide.model import Model, Rules
+        from tensortide.incoming import Rules
+        from tensortide.model import Model
         from tensortide.parallel.threads import runner
         from tensortide.readers.progress import watched_sweeps
 

@@ -9,39 +9,27 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensortide.abilities import check_first, check_no_memory, check_step
-from tensortide.core.change import Change
-from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.outcome import Outcome, commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.rank import lower_rank, raise_rank
 from tensortide.core.recipe import Memory, Method
-from tensortide.core.sorting import count_outside
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.core.updates import Run, serially
-from tensortide.data.cells import Cells, compact, distinct_cells
+from tensortide.data.cells import Cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
-from tensortide.data.store import Absorbed, Store
+from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
+from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.validate import check_rank_for
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What records mean: absent cells, duplicates in a batch, records for known cells."""
-
-    absent_zero: bool = False
-    duplicates: str = "last"
-    add: bool = False
 
 
 class Model:
@@ -84,22 +72,9 @@ class Model:
     ) -> tuple[Model, Info]:
         """Make a model from first data, from random factors or from those given."""
         shape = arrival.new_shape
-        block, cells = arrival.block, _distinct(arrival, rules)
+        first = first_cells(rules, arrival)
+        change, cells = first.change, first.cells
         check_rank_for(rank, len(cells.values))
-        if block is None and cells.fill(math.prod(shape)):
-            block = Complete(cells.values.reshape(shape))
-        change = Change(
-            (0,) * len(shape),
-            shape,
-            cells.entries() if block is None else block,
-            (None,) * len(shape),
-            cells.coords if block is None else block,
-            0,
-            0,
-            int(np.argmax(shape)),
-            rules.absent_zero,
-            block is not None,
-        )
         check_first(recipe, modes, change)
         try:
             best = prepare(preparation(recipe), change, rank, rng, effort, run, on_sweep)
@@ -109,8 +84,7 @@ class Model:
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
-        n_cells = len(cells.values)
-        seen = DistinctCells().after(_hashed(recipe, arrival), n_cells, n_cells)
+        seen = first.counted(DistinctCells(), arrival, repeats=not recipe.limits.new_cells)
         factors = Factors(best.rows)
         memory = begin(recipe, factors.rows(), change)
         model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
@@ -147,15 +121,10 @@ class Model:
         """Return views of all factors, for readers."""
         return self.factors.rows()
 
-    def cells_of(self, arrival: Arrival) -> Cells:
-        """Return the distinct cells of an arrival, combined by the rule of the model."""
-        return distinct_cells(
-            arrival.coords.astype(np.int32),
-            arrival.values,
-            arrival.weights,
-            arrival.new_shape,
-            self.rules.duplicates,
-        )
+    def time(self, arrival: Arrival) -> int:
+        """Return the mode that grows, or that grew last."""
+        growing = arrival.grown_mode()
+        return self.grown_last if growing is None else growing
 
     def advance(
         self, arrival: Arrival, retract: Positions | None = None, run: Run = serially
@@ -164,7 +133,8 @@ class Model:
         if not len(arrival.values) and retract is None and not any(map(len, arrival.fresh)):
             return Info(step=self.n_steps, entries=0, new_labels=dict.fromkeys(self.modes.names, 0))
         before = (self.factors.rows_read, self.factors.rows_written)
-        change, cells, absorbed, n_grown = self._change(arrival, retract)
+        incoming = next_cells(self, arrival, retract)
+        change = incoming.change
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.recipe, self.modes, arrival, change, established)
         try:
@@ -172,111 +142,18 @@ class Model:
         except SolveError as error:
             raise _named(error, self.modes, arrival, change.positions) from None
         seen = self.seen
-        if absorbed is None:
-            seen = seen.after(_hashed(self.recipe, arrival), n_grown, len(cells.values))
-        store = None if absorbed is None else absorbed.store
+        if incoming.absorbed is None:
+            repeats = not self.recipe.limits.new_cells
+            seen = incoming.counted(seen, arrival, repeats=repeats)
+        store = None if incoming.absorbed is None else incoming.absorbed.store
         self._adopt(arrival, outcome, store, seen)
         return self._info(
             arrival,
             outcome,
-            cells,
-            absorbed,
-            n_grown,
+            incoming,
             before,
             0 if retract is None else len(np.unique(retract, axis=0)),
         )
-
-    def _change(
-        self, arrival: Arrival, retract: Positions | None
-    ) -> tuple[Change, Cells, Absorbed | None, int]:
-        old, new = arrival.old_shape, arrival.new_shape
-        time, reads = self._time(arrival), self.recipe.rows_needed
-        absorbed: Absorbed | None = None
-        positions: tuple[Positions | None, ...] = (None,) * len(new)
-        limits = np.array(old)
-        if arrival.block is not None:
-            cells = Cells.of_block(arrival.block)
-            if reads != "all":
-                positions = tuple(
-                    np.arange(old[m] if m == time else 0, n) for m, n in enumerate(new)
-                )
-        elif reads == "all":
-            cells = self.cells_of(arrival)
-        else:
-            whole_but = time if reads == "slices" else None
-            touched, local = compact(arrival.coords, old, new, whole_but=whole_but)
-            positions = touched
-            sizes = tuple(len(rows) for rows in touched)
-            rule = self.rules.duplicates
-            cells = distinct_cells(local, arrival.values, arrival.weights, sizes, rule)
-            limits = np.array([r.searchsorted(s) for r, s in zip(touched, old, strict=True)])
-        n_grown = len(cells.values)
-        if arrival.block is None:
-            n_grown = count_outside(cells.coords, limits)
-        complete = n_grown == len(cells.values) and cells.fill(math.prod(new) - math.prod(old))
-        block = arrival.block
-        if block is None and complete and arrival.grown_modes() == [time]:
-            box = [n - o if m == time else n for m, (o, n) in enumerate(zip(old, new, strict=True))]
-            block = Complete(cells.values.reshape(box))
-        entries: AnyEntries
-        if self.store is not None:
-            absorbed = self._absorbed(self.store, arrival, cells, block, retract, time)
-            entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
-        else:
-            entries = cells.entries() if block is None else block
-        change = Change(
-            old,
-            new,
-            entries,
-            positions,
-            cells.coords if block is None else block,
-            self.n_entries,
-            self.n_steps,
-            time,
-            self.rules.absent_zero,
-            complete,
-        )
-        return change, cells, absorbed, n_grown
-
-    def _time(self, arrival: Arrival) -> int:
-        """Return the mode that grows, or that grew last."""
-        growing = arrival.grown_mode()
-        return self.grown_last if growing is None else growing
-
-    def _absorbed(
-        self,
-        store: Store,
-        arrival: Arrival,
-        cells: Cells,
-        block: Complete | None,
-        retract: Positions | None,
-        time: int,
-    ) -> Absorbed:
-        """Return the history with the batch, less what is retracted."""
-        decay = self.recipe.forgetting
-        whole = isinstance(store.entries, Complete) and retract is None and decay == 1.0
-        if block is not None and whole:
-            return store.append(block, time)
-        if retract is not None:
-            store = self._without(store, retract)
-        if arrival.block is not None:
-            cells = self.cells_of(arrival)
-        return store.absorb(cells, add=self.rules.add, decay=decay)
-
-    def _without(self, store: Store, retract: Positions) -> Store:
-        cells = retract.astype(np.int32)
-        unknown = store.unknown(cells)
-        if len(unknown):
-            labels = (
-                f"{name} {known.label(int(position))!r}"
-                for name, known, position in zip(
-                    self.modes.names, self.modes.labels, unknown[0], strict=True
-                )
-            )
-            raise InputError(
-                f"the cell {', '.join(labels)} cannot be retracted: no value of it is known."
-            )
-        return store.without(cells)
 
     def _adopt(
         self, arrival: Arrival, outcome: Outcome, store: Store | None, seen: DistinctCells
@@ -286,7 +163,7 @@ class Model:
             self.modes.append(arrival.fresh)
             commit(self.factors, outcome)
             self.store, self.seen = store, seen
-            self.grown_last, self.memory = self._time(arrival), outcome.memory
+            self.grown_last, self.memory = self.time(arrival), outcome.memory
             self.n_steps += 1
         except BaseException:
             undo(self.factors, outcome)
@@ -298,12 +175,11 @@ class Model:
         self,
         arrival: Arrival,
         outcome: Outcome,
-        cells: Cells,
-        absorbed: Absorbed | None,
-        n_grown: int,
+        incoming: Incoming,
         before: tuple[int, int],
         retracted: int,
     ) -> Info:
+        cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
         with np.errstate(over="ignore", invalid="ignore"):
             gap = cells.values - outcome.predicted
             size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
@@ -378,24 +254,6 @@ class Model:
             self.grown_last,
             self.memory,
         )
-
-
-def _distinct(arrival: Arrival, rules: Rules) -> Cells:
-    """Return the distinct cells of first data."""
-    if arrival.block is not None:
-        return Cells.of_block(arrival.block)
-    return distinct_cells(
-        arrival.coords.astype(np.int32),
-        arrival.values,
-        arrival.weights,
-        arrival.new_shape,
-        rules.duplicates,
-    )
-
-
-def _hashed(recipe: Method, arrival: Arrival) -> Positions | None:
-    """Return the cells to count, unless the method never takes a cell twice."""
-    return None if recipe.limits.new_cells else arrival.coords
 
 
 def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:

@@ -80,3 +80,22 @@ def test_estimate_is_within_its_stated_error(distinct):
     for _ in range(3):
         seen = seen.after(cells, n_grown=0, n_cells=distinct)
     assert seen.count() == pytest.approx(distinct, rel=4 * STANDARD_ERROR)
+
+
+def test_a_complete_box_is_counted_without_hashing_and_its_cells_never_twice():
+    seen = DistinctCells()
+    assert seen.covers((0, 0))
+    seen = seen.filled((20, 5)).filled((20, 9))
+    assert seen.count() == 180
+    assert not seen.registers.any()
+    # slices 9 ... 11 with holes; corrections inside the box and a cell reported twice outside
+    new = np.array([[i, t] for t in (9, 10, 11) for i in range(0, 20, 2)])
+    seen = seen.after(new, n_grown=30, n_cells=30)
+    assert seen.count() == 210
+    assert not seen.covers((20, 12))
+    old = np.array([[i, t] for i in range(20) for t in range(9)])
+    seen = seen.after(old, n_grown=0, n_cells=180)
+    assert seen.count() == 210
+    seen = seen.after(new[:5], n_grown=0, n_cells=5)
+    assert seen.count() == pytest.approx(210, rel=4 * STANDARD_ERROR)
+    assert seen.shrunk(0.5).count() == pytest.approx(105, rel=4 * STANDARD_ERROR)

@@ -103,10 +103,23 @@ def test_the_triangle_loads_a_cell_at_date_plus_delay():
     assert known == {
         (i, k, d) for i in range(2) for k in range(3) for d in range(4) if d + k < 4
     } - {(0, 0, 0)}
-    for t, (batch, _) in enumerate(given.steps()):
-        cells = batch["records"].coords
+    for t, step in enumerate(given.steps()):
+        batch = step.batch["records"]
+        cells = batch.coords
         assert (cells[:, 1] + cells[:, 2] == 4 + t).all()
-        assert batch["records"].shape == (2, 3, 5 + t)
+        assert batch.shape == (2, 3, 5 + t)
+
+
+def test_the_triangle_scores_loaded_cells_and_those_to_come_apart():
+    x = np.ones((2, 3, 6))
+    given = streams.triangle(x, first=4, perturb=0.0, seed=0)
+    step = next(given.steps())
+    assert step.to_come is not None
+    model = [np.ones((2, 1)), np.array([[1.0], [1.0], [0.0]]), np.ones((5, 1))]
+    # of the dates 0 ... 4 at the time 4, the delay 2 is loaded for dates 0 ... 2 alone, and of
+    # the three cells to come (dates 3 and 4) the model has one right, in each of two rows
+    assert step.score(model) == pytest.approx(1 - np.sqrt(3 / 12))
+    assert step.to_come(model) == pytest.approx(1 - np.sqrt(2 / 3))
 
 
 def test_perturbed_values_change_by_five_percent_at_most_and_count_for_the_score():
@@ -114,14 +127,15 @@ def test_perturbed_values_change_by_five_percent_at_most_and_count_for_the_score
     given = streams.triangle(x, first=10, perturb=0.05, seed=1)
     changed = 0
     known = len(given.first["records"])
-    for batch, score in given.steps():
-        values = batch["records"].values
+    for step in given.steps():
+        batch = step.batch["records"]
+        values = batch.values
         assert (np.abs(values - 1.0) <= 0.05 * 12).all()
         revised = int((values != 1.0).sum())
         assert revised == round(0.02 * known)
         known += len(values) - revised
         changed += revised
-        assert score([np.ones((n, 1)) for n in batch["records"].shape]) < 1.0
+        assert step.score([np.ones((n, 1)) for n in batch.shape]) < 1.0
     assert changed > 0
 
 

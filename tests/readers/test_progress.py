@@ -51,8 +51,9 @@ def test_fit_shows_sweeps_and_objective_to_a_person():
 def test_what_the_bar_is_told_is_what_was_done():
     from tensortide.core.prepare import Effort
     from tensortide.data.modes import Modes
+    from tensortide.incoming import Rules
     from tensortide.methods import gocpt
-    from tensortide.model import Model, Rules
+    from tensortide.model import Model
 
     told = []
     modes = Modes.for_records(X, None, "value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,17 @@ def reproduce(
     for name in wanted if text is not None else ():
         _inserted(text, name, "")  # refuses a page without marks before anything runs
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
-    console, errors = Console(), Console(stderr=True)
+    errors = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=errors, disable=not errors.is_terminal,
     ) as progress:  # fmt: skip
         bar = progress.add_task("starting", total=sum(map(len, todo.values())))
         for scenario in scenarios:
-            file = out / f"{scenario.name}.jsonl"
+            stem = out / (scenario.name + ("-quick" if quick else ""))
+            file = stem.with_suffix(".jsonl")
+            if not errors.is_terminal:
+                errors.print(f"{scenario.name}: {len(todo[scenario.name])} runs", highlight=False)
 
             def tell(what: str, name: str = scenario.name) -> None:
                 progress.update(bar, advance=1, description=f"{name}: {what}"[:60])
@@ -46,16 +50,23 @@ def reproduce(
                     raise
                 errors.print(f"{scenario.name} is left out: {error}", soft_wrap=True)
                 continue
+            except KeyboardInterrupt:
+                progress.stop()
+                kept = len(_wanted(run.read_rows(file), todo[scenario.name]))
+                errors.print(
+                    f"interrupted: {kept} of {len(todo[scenario.name])} runs of {scenario.name} "
+                    f"are in {file}; the same command goes on from there.", soft_wrap=True,
+                )  # fmt: skip
+                raise SystemExit(130) from None
             rows = _wanted(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
-            stem = scenario.name + ("-quick" if quick else "")
-            (out / f"{stem}.md").write_text(f"# {scenario.title}\n\n{markdown}\n")
-            files = draw(scenario, rows, out, stem)
-            _show(console, scenario, markdown, files, rows, as_json=as_json)
+            _write(stem.with_suffix(".md"), f"# {scenario.title}\n\n{markdown}\n")
+            files = draw(scenario, rows, out, stem.name)
+            _show(scenario, markdown, files, rows, as_json=as_json)
             if text is not None:
                 text = _inserted(text, scenario.name, markdown)
     if document is not None and text is not None:
-        document.write_text(text)
+        _write(document, text)
 
 
 def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -63,18 +74,22 @@ def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict
 
 
 def _show(
-    console: Console, scenario: Scenario, markdown: str, files: list[Path],
-    rows: list[dict[str, Any]], *, as_json: bool,
+    scenario: Scenario, markdown: str, files: list[Path], rows: list[dict[str, Any]], *,
+    as_json: bool,
 ) -> None:  # fmt: skip
     if as_json:
-        import json
-
         for row in rows:
             print(json.dumps(row))
         return
-    console.print(f"\n[bold]{scenario.title}[/bold] ({scenario.reference})\n", highlight=False)
-    print(markdown)
-    console.print("\nfigure: " + ", ".join(map(str, files)), highlight=False, soft_wrap=True)
+    print(f"\n{scenario.title}\nin the paper: {scenario.reference}\n\n{markdown}")
+    print("\nfigure: " + ", ".join(map(str, files)), flush=True)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise FileError(f"{file}: cannot be written: {error.strerror}.") from None
 
 
 def _read(document: Path) -> str:

@@ -8,11 +8,12 @@ never outside the bounds that are certain.  Registers hold hash ranks of positio
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from tensortide.core.types import Positions
+from tensortide.core.types import Positions, Shape
 from tensortide.data.hashing import add_hashes
 
 REGISTERS = 4096
@@ -23,7 +24,8 @@ STANDARD_ERROR = 1.04 / REGISTERS**0.5
 class DistinctCells:
     """A running count of distinct cells.
 
-    `grown` entries came with a new label, `reported` is the number of all of them, `base`
+    Every cell of the corner box `full` is known, so none of them is hashed.  Outside of it
+    `grown` entries came with a new label and `reported` is the number of all of them; `base` is
     what an earlier sketch had counted (labels were retired since).
     """
 
@@ -33,6 +35,17 @@ class DistinctCells:
     grown: int = 0
     reported: int = 0
     base: float = 0.0
+    full: Shape = ()
+
+    def covers(self, shape: Shape) -> bool:
+        """Whether every cell of a tensor of this shape, and nothing else, is known."""
+        if self.base or self.reported:
+            return False
+        return not prod(shape) if not self.full else self.full == shape
+
+    def filled(self, shape: Shape) -> DistinctCells:
+        """Return the count after all other cells of a larger box have come."""
+        return replace(self, full=shape)
 
     def after(self, coords: Positions | None, n_grown: int, n_cells: int) -> DistinctCells:
         """Return the count after a batch of `n_cells` distinct cells, `n_grown` surely new.
@@ -42,9 +55,17 @@ class DistinctCells:
         """
         registers = self.registers
         if coords is not None:
+            if self.full:
+                coords = coords[(coords >= self.full).any(axis=1)]
+                n_cells = min(n_cells, len(coords))
             registers = registers.copy()
             add_hashes(registers, coords.copy())  # kernels take arrays that may be written
-        return DistinctCells(registers, self.grown + n_grown, self.reported + n_cells, self.base)
+        return replace(
+            self,
+            registers=registers,
+            grown=self.grown + n_grown,
+            reported=self.reported + n_cells,
+        )
 
     def shrunk(self, share: float) -> DistinctCells:
         """Return the count after a share of the tensor was kept: positions start to mean others."""
@@ -52,9 +73,10 @@ class DistinctCells:
 
     def count(self) -> float:
         """Return the estimate: exact under pure growth, else within its certain bounds."""
+        known = self.base + (prod(self.full) if self.full else 0)
         if self.grown == self.reported:
-            return self.base + self.reported
-        return self.base + min(max(_estimate(self.registers), self.grown), self.reported)
+            return known + self.reported
+        return known + min(max(_estimate(self.registers), self.grown), self.reported)
 
 
 def _estimate(registers: npt.NDArray[np.uint8]) -> float:

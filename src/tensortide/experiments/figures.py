@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.experiments.scenario import Scenario
+from tensortide.experiments.tables import CELLS, nearly_exact
 from tensortide.readers.styles import BLUE, ORANGE, line_style, plotting
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+ROUNDED = 1e-10  # to what fitness is rounded in the results
 
 
 def draw(scenario: Scenario, rows: Sequence[Row], folder: Path, stem: str) -> list[Path]:
@@ -40,21 +42,28 @@ def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
         sharey="row", layout="constrained",
     )  # fmt: skip
     for (left, right), source in zip(axes, sources, strict=True):
+        shown = [r for r in rows if r["case"] == source.label]
+        exact = nearly_exact(point[2] for r in shown for point in r["curve"])
         levels = []
         for contender in scenario.contenders:
-            mine = [r for r in rows if r["case"] == source.label]
-            mine = [r for r in mine if r["contender"] == contender.label]
+            mine = [r for r in shown if r["contender"] == contender.label]
             if not mine:
                 continue
             curve = np.mean([r["curve"] for r in mine], axis=0)
+            if exact:
+                curve[:, 2] = np.maximum(1.0 - curve[:, 2], ROUNDED)
             style = line_style(contender.method, variant=bool(contender.options))
             left.plot(curve[:, 0] + 1, curve[:, 2], label=contender.label, **style)
             right.plot(curve[:, 1], curve[:, 2], **style)
             levels += [curve[:, 2].min(), curve[:, 2].max()]
-        _limit(left, levels)
+        if exact:
+            left.set_yscale("log")
+        else:
+            _limit(left, levels)
         left.set_title(source.label, fontsize=10, loc="left")
         left.set_xlabel("steps")
-        left.set_ylabel("fitness (1 = exact)")
+        cells = CELLS.get(scenario.setting, "all cells")
+        left.set_ylabel(f"1 - fitness, {cells} (log)" if exact else f"fitness, {cells} (1 = exact)")
         right.set_xlabel("time of the updates, seconds (log)")
         right.set_xscale("log")
         for axis in (left, right):

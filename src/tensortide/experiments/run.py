@@ -99,22 +99,26 @@ def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, s
     """Run a stream; fitness after each step, seconds of the updates alone."""
     model = OnlineCP(rank, method, seed=seed)
     model.fit(**given.first, init=start, max_sweeps=0, progress=False)
-    scores, seconds = [], []
-    for batch, score in given.steps():
+    scores, seconds, to_come = [], [], []
+    for step in given.steps():
         began = time.perf_counter()
-        model.update(**batch)
+        model.update(**step.batch)
         seconds.append(time.perf_counter() - began)
-        scores.append(score(model._fitted().rows()))
+        rows = model._fitted().rows()
+        scores.append(step.score(rows))
+        if step.to_come is not None:
+            to_come.append(step.to_come(rows))
     every = max(1, len(scores) // POINTS)
     picked = sorted({*range(0, len(scores), every), len(scores) - 1})
     elapsed = np.cumsum(seconds)
     return {
         "fitness": float(np.mean(scores)),
         "last": scores[-1],
+        "to_come": float(np.nanmedian(to_come)) if to_come else None,
         "seconds": float(elapsed[-1]),
         "steps": len(scores),
         "bytes": model.state_bytes_,
-        "curve": [[k, round(float(elapsed[k]), 5), round(scores[k], 6)] for k in picked],
+        "curve": [[k, round(float(elapsed[k]), 5), round(scores[k], 10)] for k in picked],
     }
 
 
@@ -152,11 +156,10 @@ def _trial(first: Any, seed: int) -> Problem:
     given = streams.slices(np.nan_to_num(x), known & ~held, _fitted_share(x.shape[-1]))
     hidden = np.where(held, x, np.nan)
 
-    def steps() -> Iterator[tuple[dict[str, Any], streams.Score]]:
-        for batch, _ in given.steps():
-            size = batch["records"].shape[-1]
-            part = hidden[..., :size]
-            yield batch, partial(fitness_of_known, part)
+    def steps() -> Iterator[streams.Step]:
+        for step in given.steps():
+            size = step.batch["records"].shape[-1]
+            yield replace(step, score=partial(fitness_of_known, hidden[..., :size]))
 
     return replace(given, steps=steps)
 

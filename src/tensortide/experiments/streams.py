@@ -19,12 +19,20 @@ Score = Callable[[Sequence[Floats]], float]
 
 
 @dataclass(frozen=True)
+class Step:
+    """The arguments of one `update`, the fitness after it, and that of the cells to come."""
+
+    batch: dict[str, Any]
+    score: Score
+    to_come: Score | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
-    """What every method of a seed is given: arguments of `fit`, then of `update`, with a score."""
+    """What every method of a seed is given: arguments of `fit`, then the steps."""
 
     first: dict[str, Any]
-    steps: Callable[[], Iterator[tuple[dict[str, Any], Score]]]
-    n_steps: int
+    steps: Callable[[], Iterator[Step]]
 
 
 def problem(scenario: Scenario, source: Source, seed: int, *, quick: bool) -> Problem:
@@ -68,19 +76,19 @@ def slices(x: Floats, observed: Flags | None, first: int) -> Problem:
         cells[:, -1] += begin
         return {"records": Batch(cells, x[tuple(cells.T)], shape=(*x.shape[:-1], end))}
 
-    def steps() -> Iterator[tuple[dict[str, Any], Score]]:
+    def steps() -> Iterator[Step]:
         for t in range(first, x.shape[-1]):
-            yield part(t, t + 1), score
+            yield Step(part(t, t + 1), score)
 
-    return Problem(part(0, first), steps, x.shape[-1] - first)
+    return Problem(part(0, first), steps)
 
 
 def triangle(x: Floats, first: int, perturb: float, seed: int) -> Problem:
     """Return a reporting triangle: the cell of date d and delay k is loaded at step d + k.
 
     The delays are the last mode but one.  With `perturb`, at each step 2 % of the loaded cells
-    change by a uniform share of at most this.  Fitness: on all cells of the dates so far,
-    loaded or not, with the values of the day.
+    change by a uniform share of at most this.  Fitness: on the cells loaded so far, with the
+    values of the day; apart from it, on the cells of the same dates that are to come.
     """
     cells = np.argwhere(~np.isnan(x))
     arrival = np.maximum(cells[:, -1] + cells[:, -2] - first + 1, 0)
@@ -93,8 +101,10 @@ def triangle(x: Floats, first: int, perturb: float, seed: int) -> Problem:
         listed = cells[chosen]
         return {"records": Batch(listed, now[tuple(listed.T)], shape=(*x.shape[:-1], size))}
 
-    def steps() -> Iterator[tuple[dict[str, Any], Score]]:
+    def steps() -> Iterator[Step]:
         now = x.copy()
+        loaded = np.zeros(x.shape, dtype=bool)
+        loaded[tuple(cells[: ends[1]].T)] = True
         rng = np.random.default_rng([seed, 7])
         for t in range(x.shape[-1] - first):
             new = np.arange(ends[t + 1], ends[t + 2])
@@ -104,8 +114,14 @@ def triangle(x: Floats, first: int, perturb: float, seed: int) -> Problem:
                 where = tuple(axis[revised] for axis in at)
                 now[where] *= 1.0 + rng.uniform(-perturb, perturb, len(revised))
                 new = np.concatenate([new, revised])
+            loaded[tuple(cells[new].T)] = True
             size = first + t + 1
+            seen = loaded[..., :size]
             today = now[..., :size]
-            yield batch(now, new, size), partial(fitness_of_known, today)
+            yield Step(
+                batch(now, new, size),
+                partial(fitness_of_known, np.where(seen, today, np.nan)),
+                partial(fitness_of_known, np.where(seen, np.nan, today)),
+            )
 
-    return Problem(batch(x, np.arange(ends[1]), first), steps, x.shape[-1] - first)
+    return Problem(batch(x, np.arange(ends[1]), first), steps)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from tensortide.experiments.scenario import Scenario, Source
 
 Row = dict[str, Any]
+CELLS = {"completion": "hidden cells", "ablation": "hidden cells", "general": "loaded cells"}
+WILD = 0.05  # spread over the seeds from which the mean says little and the median is shown too
 
 
 def table(scenario: Scenario, rows: Sequence[Row]) -> str:
@@ -22,33 +25,56 @@ def table(scenario: Scenario, rows: Sequence[Row]) -> str:
 
 
 def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
-    lines = []
-    for contender in scenario.contenders:
-        mine = _of(rows, source, contender.label)
-        if not mine:
-            continue
-        fitness, seconds = ([r[key] for r in mine] for key in ("fitness", "seconds"))
-        paper = source.paper.get(contender.label, ["", ""])
-        chosen = [value for r in mine for value in r.get("chosen", {}).values()]
-        name = next((key for r in mine for key in r.get("chosen", {})), "")
-        shown = f"{name} {' / '.join(f'{v:g}' for v in sorted(set(chosen)))}" if chosen else ""
-        lines.append(
-            [contender.label, f"{np.mean(fitness):.4f} ± {np.std(fitness):.4f}",
-             f"{paper[0]:.4f}" if paper[0] else "", f"{np.mean(seconds):.2f}",
-             f"{paper[1]:.2f}" if paper[1] else "", shown]
-        )  # fmt: skip
-    if not lines:
+    found = [(c.label, _of(rows, source, c.label)) for c in scenario.contenders]
+    found = [(label, mine) for label, mine in found if mine]
+    if not found:
         return ""
+    if any(r["quick"] for r in rows):  # less data: the paper's numbers have no place beside it
+        source = replace(source, paper={})
+    cells = CELLS.get(scenario.setting, "all cells")
+    exact = nearly_exact(r["fitness"] for _, mine in found for r in mine)
+    columns: dict[str, list[str]] = {"method": [label for label, _ in found]}
+    scores = [[r["fitness"] for r in mine] for _, mine in found]
+    if exact:
+        columns[f"1 - fitness ({cells})"] = [_spread([1.0 - f for f in s], ".1e") for s in scores]
+    else:
+        columns[f"fitness ({cells})"] = [_spread(s, ".4f") for s in scores]
+    if max(map(np.std, scores)) > WILD:
+        columns["median seed"] = [f"{np.median(s):.4f}" for s in scores]
+    if scenario.setting == "general":
+        columns["fitness (cells to come)"] = [
+            _spread([r["to_come"] for r in mine], ".4f") for _, mine in found
+        ]
+    columns["paper"] = [_paper(source, label, 0, ".4f") for label, _ in found]
+    columns["seconds"] = [f"{np.mean([r['seconds'] for r in mine]):.2f}" for _, mine in found]
+    columns["paper's seconds"] = [_paper(source, label, 1, ".2f") for label, _ in found]
+    columns["chosen"] = [_chosen(mine) for _, mine in found]
+    columns = {head: column for head, column in columns.items() if any(column)}
+    lines = [list(line) for line in zip(*columns.values(), strict=True)]
     n_seeds = len({r["seed"] for r in rows})
     word = "seed" if n_seeds == 1 else "seeds"
-    kind = {"completion": "hidden cells", "ablation": "hidden cells"}.get(
-        scenario.setting, "all cells"
-    )
-    head = ["method", f"fitness ({kind})", "paper", "seconds", "paper's seconds", "chosen"]
-    keep = [k for k in range(len(head)) if k < 2 or k == 3 or any(line[k] for line in lines)]
-    return f"**{source.label}** ({n_seeds} {word})\n\n" + _markdown(
-        [head[k] for k in keep], [[line[k] for k in keep] for line in lines]
-    )
+    return f"**{source.label}** ({n_seeds} {word})\n\n" + _markdown(list(columns), lines)
+
+
+def nearly_exact(fitness: Iterable[float]) -> bool:
+    """Whether all are so close to one that only the distance to one says anything."""
+    return all(f > 0.999 for f in fitness)
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    """Return mean and (population) standard deviation over the seeds."""
+    mean = f"{np.mean(values):{form}}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values):{form}}"
+
+
+def _paper(source: Source, label: str, which: int, form: str) -> str:
+    numbers = source.paper.get(label)
+    return f"{numbers[which]:{form}}" if numbers else ""
+
+
+def _chosen(rows: Sequence[Row]) -> str:
+    values = sorted({(name, v) for r in rows for name, v in r.get("chosen", {}).items()})
+    return f"{values[0][0]} {' / '.join(f'{v:g}' for _, v in values)}" if values else ""
 
 
 def _complexity(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:

@@ -142,7 +142,12 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
         "n_steps": model.n_steps,
         "grown_last": model.grown_last,
         "rank": model.rank,
-        "seen": {"grown": seen.grown, "reported": seen.reported, "base": seen.base},
+        "seen": {
+            "grown": seen.grown,
+            "reported": seen.reported,
+            "base": seen.base,
+            "full": list(seen.full),
+        },
     }
     return arrays, facts
 
@@ -169,9 +174,10 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     from tensortide.data.sketch import DistinctCells
     from tensortide.data.store import Store
     from tensortide.estimator import OnlineCP
+    from tensortide.incoming import Rules
     from tensortide.info import Info
     from tensortide.methods import from_description
-    from tensortide.model import Model, Rules
+    from tensortide.model import Model
 
     params = facts["params"] | {"method": from_description(facts["params"]["method"])}
     estimator = OnlineCP(**params)
@@ -186,7 +192,9 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     store = None
     if params["method"].keeps_history:
         store = Store(_history(arrays, shape))
-    seen = DistinctCells(arrays["seen_registers"], **facts["seen"])
+    seen = DistinctCells(
+        arrays["seen_registers"], **facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
+    )
     rules = Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add")
     estimator._model = Model(
         params["method"],

@@ -13,17 +13,20 @@ Its EM-ALS, EM-ALS (decay) and CPC-ALS are not part of the package.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import tensortide as tt
+from tensortide.core.recipe import Method
 from tensortide.core.types import Flags, Floats
 from tensortide.experiments.fitness import RunningFitness
 
 RANK = 5
 State = dict[str, Any]
+Pair = tuple[str, Callable[..., State], Callable[..., float]]
 
 
 def main() -> None:
@@ -32,32 +35,40 @@ def main() -> None:
           "| our fitness | package's fitness |")  # fmt: skip
     print("|---|---|---|---|---|---|---|")
     faces = tt.datasets.orl_faces().values
-    compare("factorization", faces, None, {
-        "online_cpd": (_cpd_state, _cpd),
-        "mast": (_plain, _mast),
-        "rlst": (_rlst_state, _rlst),
-        "sdt": (_sdt_state, _sdt),
-        "cp_stream": (_stream_state, _stream),
-        "gocpte": (_plain, _gocpte),
-        "gocpt": (_plain, _gocpt),
-    })  # fmt: skip
+    compare("factorization", faces, None, [
+        ("online_cpd", _cpd_state, _cpd),
+        ("mast", _plain, _mast),
+        ("rlst", _rlst_state, _rlst),
+        ("sdt", _sdt_state, _sdt),
+        ("cp_stream", _stream_state, _stream),
+        *variants("gocpte", _plain, _gocpte, 3),
+        *variants("gocpt", _plain, _gocpt, 3),
+    ])  # fmt: skip
     pines = tt.datasets.indian_pines().values
     mask = tt.simulate.random_mask(pines.shape, 0.02, seed=0)
-    compare("completion", pines, mask, {
-        "online_sgd": (_plain, _sgd),
-        "olstec": (_olstec_state, _olstec),
-        "gocpte": (_plain, _gocpte_masked),
-        "gocpt": (_plain, _gocpt_masked),
-    })  # fmt: skip
+    compare("completion", pines, mask, [
+        *variants("online_sgd", _plain, _sgd),
+        *variants("olstec", _olstec_state, _olstec),
+        *variants("gocpte", _plain, _gocpte_masked, 3),
+        *variants("gocpt", _plain, _gocpt_masked, 3),
+    ])  # fmt: skip
 
 
-def compare(setting: str, x: Floats, mask: Flags | None, methods: dict[str, Any]) -> None:
+def variants(name: str, begin: Any, step: Any, ours: int | None = None) -> Iterator[Pair]:
+    """Yield the package as it ships (three iterations), then both with one, and with `ours` each."""
+    yield name, begin, step
+    yield f"{name}, 1 iteration each", begin, partial(step, iters=1)
+    if ours is not None:
+        yield f"{name}, {ours} iterations each", begin, partial(step, iters=ours)
+
+
+def compare(setting: str, x: Floats, mask: Flags | None, methods: Iterable[Pair]) -> None:
     """Print a line for each method."""
     first = round(0.1 * x.shape[2])
     score = RunningFitness(x, mask)
     prepared = tt.OnlineCP(RANK, "gocpt").fit(_part(x, mask, 0, first))
-    for name, (begin, step) in methods.items():
-        mine, fit = ours(name, x, mask, first, prepared.factors_, score)
+    for name, begin, step in methods:
+        mine, fit = ours(_ours(name), x, mask, first, prepared.factors_, score)
         state = begin(
             prepared.factors_, x[..., :first], None if mask is None else mask[..., :first]
         )
@@ -66,11 +77,22 @@ def compare(setting: str, x: Floats, mask: Flags | None, methods: dict[str, Any]
               f"| {fit:.4f} | {peer_fit:.4f} |", flush=True)  # fmt: skip
 
 
+def _ours(name: str) -> Method:
+    method, _, iterations = name.partition(", ")
+    given = {"sweeps": int(iterations[0])} if iterations[:1] not in ("", "1") else {}
+    return tt.METHODS[method](**given)
+
+
 def ours(
-    name: str, x: Floats, mask: Flags | None, first: int, start: list[Floats], score: RunningFitness
+    method: Method,
+    x: Floats,
+    mask: Flags | None,
+    first: int,
+    start: list[Floats],
+    score: RunningFitness,
 ) -> tuple[float, float]:
     """Return the median seconds of a step and the average fitness of one of our methods."""
-    model = tt.OnlineCP(RANK, name)
+    model = tt.OnlineCP(RANK, method)
     model.fit(_part(x, mask, 0, first), init=start, max_sweeps=0)
     seconds, scores = [], []
     for t in range(first, x.shape[2]):
@@ -199,20 +221,20 @@ def _stream(state: State, x: Floats, _: Any) -> float:
     return float(seconds)
 
 
-def _gocpte(state: State, x: Floats, _: Any) -> float:
-    state["factors"], seconds = _utils().GOCPTE_fac_update([x, RANK], state["factors"], 1, 3)
+def _gocpte(state: State, x: Floats, _: Any, iters: int = 3) -> float:
+    state["factors"], seconds = _utils().GOCPTE_fac_update([x, RANK], state["factors"], 1, iters)
     return float(seconds)
 
 
-def _gocpt(state: State, _: Floats, __: Any) -> float:
+def _gocpt(state: State, _: Floats, __: Any, iters: int = 3) -> float:
     everything = [state["all"][0], RANK]
-    state["factors"], seconds = _utils().GOCPT_fac_update(everything, state["factors"], 3)
+    state["factors"], seconds = _utils().GOCPT_fac_update(everything, state["factors"], iters)
     return float(seconds)
 
 
-def _sgd(state: State, x: Floats, seen: Floats) -> float:
+def _sgd(state: State, x: Floats, seen: Floats, iters: int = 3) -> float:
     state["factors"], seconds = _utils().OnlineSGD_update(
-        [x, seen], state["factors"], 1e-10, index=1, iters=3, reg=1e-5
+        [x, seen], state["factors"], 1e-10, index=1, iters=iters, reg=1e-5
     )
     return float(seconds)
 
@@ -228,27 +250,27 @@ def _olstec_state(factors: list[Floats], x: Floats, mask: Flags | None) -> State
     return {"factors": copies, "gram": [s[0] for s in sums], "rhs": [s[1] for s in sums]}
 
 
-def _olstec(state: State, x: Floats, seen: Floats) -> float:
+def _olstec(state: State, x: Floats, seen: Floats, iters: int = 3) -> float:
     state["factors"], state["gram"], state["rhs"], seconds = _utils().OLSTEC_update(
-        [x, seen], state["factors"], state["gram"], state["rhs"], 3, 1e-9, 0.88
+        [x, seen], state["factors"], state["gram"], state["rhs"], iters, 1e-9, 0.88
     )
     return float(seconds)
 
 
-def _gocpte_masked(state: State, x: Floats, seen: Floats) -> float:
+def _gocpte_masked(state: State, x: Floats, seen: Floats, iters: int = 3) -> float:
     nothing: Any = (tuple(np.empty(0, int) for _ in range(3)), [])
     changes = {"new_R": RANK, "value_update": nothing, "miss_fill": nothing}
     alpha = 0.5 / state["all"][0].shape[2]
     state["factors"], seconds = _utils().GOCPTE_general_comp_update(
-        [x, seen, changes], state["factors"], alpha, 3
+        [x, seen, changes], state["factors"], alpha, iters
     )
     return float(seconds)
 
 
-def _gocpt_masked(state: State, _: Floats, __: Floats) -> float:
+def _gocpt_masked(state: State, _: Floats, __: Floats, iters: int = 3) -> float:
     everything = [*state["all"], RANK]
     state["factors"], seconds = _utils().GOCPT_general_comp_update(
-        everything, state["factors"], 0.0, 3
+        everything, state["factors"], 0.0, iters
     )
     return float(seconds)
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv
 
 import tensortide as tt
-from tensortide.compare import Task, batches, compare
+from tensortide.compare import Task, compare, prepare
 from tensortide.data.sources import read_source
 
 
@@ -45,8 +45,14 @@ def command(*args, given=None):
 TASK = {"modes": ["place", "kind", "day"], "value": "count", "step_by": "day", "rank": 2}
 
 
+def results_of(task, methods):
+    steps = task.steps()
+    start = prepare(task, steps)
+    return [compare(task, name, steps, start) for name in methods]
+
+
 def test_all_methods_are_compared_on_the_same_batches():
-    results = list(compare(Task(table(), **TASK), list(tt.METHODS)))
+    results = results_of(Task(table(), **TASK), list(tt.METHODS))
     assert [r.method for r in results] == list(tt.METHODS)
     for r in results:
         assert r.refused is None
@@ -59,14 +65,17 @@ def test_all_methods_are_compared_on_the_same_batches():
 
 def test_methods_that_cannot_say_why():
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
-    refused = {r.method: r.refused for r in compare(Task(holes, **TASK), ["gocpte", "rlst"])}
-    assert refused["gocpte"] is None
-    assert "needs every cell" in refused["rlst"]
+    able, unable = results_of(Task(holes, **TASK), ["gocpte", "rlst"])
+    assert able.refused is None
+    assert "needs every cell" in unable.refused
+    assert unable.refused_at == 0
 
 
 def test_steps_are_the_values_of_a_column_in_order():
     shuffled = table().take(np.random.default_rng(0).permutation(6 * 4 * 16))
-    parts = batches(Task(shuffled, **TASK, start=0.25))
+    steps = Task(shuffled, **TASK, start=0.25).steps()
+    parts = [steps.first, *steps.batches]
+    assert steps.labels == list(range(4, 16))
     assert [p.num_rows for p in parts] == [4 * 24] + [24] * 12
     assert set(parts[0]["day"].to_pylist()) == {0, 1, 2, 3}
     assert [set(p["day"].to_pylist()) for p in parts[1:]] == [{d} for d in range(4, 16)]
@@ -76,9 +85,55 @@ def test_sums_of_duplicates_are_scored_as_sums():
     once = table()
     half = once.set_column(3, "count", pa.array(once["count"].to_numpy() / 2))
     twice = pa.concat_tables([half, half])
-    plain = next(compare(Task(once, **TASK), ["gocpt"]))
-    summed = next(compare(Task(twice, **TASK, duplicates="sum"), ["gocpt"]))
+    (plain,) = results_of(Task(once, **TASK, hold_out=0.2), ["gocpt"])
+    (summed,) = results_of(Task(twice, **TASK, duplicates="sum", hold_out=0.2), ["gocpt"])
     assert summed.fitness == pytest.approx(plain.fitness, abs=1e-9)
+    assert summed.error_held == pytest.approx(plain.error_held, abs=1e-9)
+    (mean,) = results_of(Task(twice, **TASK, duplicates="mean", hold_out=0.2), ["gocpt"])
+    assert mean.error_held == pytest.approx(plain.error_held, rel=1e-3)  # but for the ridge
+
+
+def test_cells_held_out_are_never_learned_and_judge_after_the_rest_is():
+    """Another value of a cell held out changes its error and nothing else."""
+    once = table()
+    task = Task(once, **TASK, hold_out=0.1)
+    steps = task.steps()
+    assert 0.05 * 8 * 24 < steps.n_held < 0.2 * 8 * 24
+    held = {tuple(row.values()) for h in steps.held for row in h.labels.to_pylist()}
+    learned = {tuple(row.values())[:3] for b in steps.batches for row in b.to_pylist()}
+    assert not held & learned
+    assert steps.first.num_rows == 8 * 24
+    rows = [tuple(row.values())[:3] for row in once.to_pylist()]
+    pairs = zip(rows, once["count"].to_pylist(), strict=True)
+    values = [v + 5.0 if r in held else v for r, v in pairs]
+    (before,) = results_of(task, ["gocpte"])
+    other = Task(once.set_column(3, "count", pa.array(values)), **TASK, hold_out=0.1)
+    (after,) = results_of(other, ["gocpte"])
+    assert before.error_held < 0.2 < after.error_held
+    assert after.fitness == before.fitness
+    assert after.errors == before.errors
+
+
+def test_cells_are_held_out_unless_the_first_data_are_complete():
+    assert Task(table(), **TASK).steps().n_held == 0
+    holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
+    assert Task(holes, **TASK).steps().n_held > 0
+    assert Task(holes, **TASK, absent="zero").steps().n_held == 0
+    with pytest.raises(tt.InputError, match="would count as zeros"):
+        Task(holes, **TASK, absent="zero", hold_out=0.1).steps()
+
+
+def test_repeated_cells_are_counted_and_named():
+    once = table()
+    steps = Task(pa.concat_tables([once, once.slice(10, 2)]), **TASK).steps()
+    assert (steps.within, steps.across) == (2, 0)
+    late = once.append_column("seen", pa.array([day + 0 for day in once["day"].to_pylist()]))
+    again = late.slice(0, 3).set_column(4, "seen", pa.array([15, 15, 15]))
+    steps = Task(pa.concat_tables([late, again]), **TASK | {"step_by": "seen"}).steps()
+    assert (steps.within, steps.across) == (0, 3)
+    shuffled = pa.concat_tables([once.slice(200, 1), once])
+    with pytest.raises(tt.InputError, match="records 1 and 202 are for the same cell"):
+        Task(shuffled, **TASK, duplicates="error").steps()
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
@@ -125,6 +180,7 @@ def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
     for name in tt.METHODS:
         assert name in done.stdout
     assert "beta=1e-05" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[2:16])) <= 80
     assert "\x1b" not in done.stdout
     assert picture.stat().st_size > 10_000
     piped = command("compare", "-", *args, "--methods", "gocpte", "--json", given=file.read_text())
@@ -138,6 +194,8 @@ def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
         (["--methods", "magic"], "no method 'magic'"),
         (["--value", "counts"], "no column 'counts'"),
         (["--step-by", "hour"], "no column 'hour'"),
+        (["--step-by", "count"], "has the values"),
+        (["--methods", "CPStream"], "did you mean 'cp_stream'"),
         (["--step-by", "place", "--absent", "void"], "absent must be"),
     ],
 )

@@ -97,7 +97,7 @@ def online_cpd(beta: float = 1e-5) -> Recursion:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recursion("online_cpd", 1.0, beta, limits=COMPLETE_SLICES)
+    return Recursion("online_cpd", 1.0, beta, COMPLETE_SLICES)
 
 
 def mast(
@@ -205,7 +205,7 @@ def rlst(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -
     >>> model.predict([[1, 1, 2]]).round(3).tolist()
     [18.0]
     """
-    return Tracking("rlst", False, forgetting, structured, beta, limits=TRACKED)
+    return Tracking("rlst", forgetting, beta, TRACKED, structured=structured)
 
 
 def sdt(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -> Tracking:
@@ -228,7 +228,7 @@ def sdt(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) ->
     >>> model.predict([[1, 1, 2]]).round(3).tolist()
     [18.0]
     """
-    return Tracking("sdt", True, forgetting, structured, beta, limits=TRACKED)
+    return Tracking("sdt", forgetting, beta, TRACKED, by_svd=True, structured=structured)
 
 
 def online_sgd(step: float = 0.1, beta: float = 1e-5) -> Recursion:
@@ -252,7 +252,7 @@ def online_sgd(step: float = 0.1, beta: float = 1e-5) -> Recursion:
     [6.0]
     """
     check_number("step", step, least=0.0)
-    return Recursion("online_sgd", 1.0, beta, step, resolve=True, limits=SLICES)
+    return Recursion("online_sgd", 1.0, beta, SLICES, step, resolve=True)
 
 
 def olstec(forgetting: float = 0.98, beta: float = 1e-5) -> Recursion:
@@ -276,4 +276,4 @@ def olstec(forgetting: float = 0.98, beta: float = 1e-5) -> Recursion:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recursion("olstec", forgetting, beta, resolve=True, limits=SLICES)
+    return Recursion("olstec", forgetting, beta, SLICES, resolve=True)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensortide.core.types import Floats
+from tensortide.data.steps import Held, Steps, cut
 from tensortide.errors import InputError, TensortideError
 from tensortide.estimator import OnlineCP
 from tensortide.methods import METHODS
-from tensortide.readers.styles import line_style, plotting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """Records, what they mean, and how they are cut into steps."""
+    """Records, what they mean, and how they are cut into steps.
+
+    `hold_out` is the share of the cells that is never learned, to judge by; None: see `cut`.
+    """
 
     table: pa.Table
     modes: list[str]
@@ -35,137 +36,143 @@ class Task:
     absent: str = "missing"
     duplicates: str = "last"
     seed: int = 0
+    hold_out: float | None = None
+
+    def steps(self) -> Steps:
+        """Cut the records."""
+        share = self.hold_out
+        if self.absent == "zero":
+            if share:
+                raise InputError(
+                    "cells that are held out would count as zeros with absent='zero'; use one or "
+                    "the other."
+                )
+            share = 0.0
+        return cut(
+            self.table, self.modes, self.value, self.step_by, self.start,
+            duplicates=self.duplicates, hold_out=share, seed=self.seed,
+        )  # fmt: skip
+
+    def model(self, method: str) -> OnlineCP:
+        """Return an empty model for these records."""
+        return OnlineCP(
+            self.rank, method, modes=self.modes, value=self.value, absent=self.absent,
+            duplicates=self.duplicates, seed=self.seed,
+        )  # fmt: skip
 
 
 @dataclass
 class Result:
-    """How a method did; `refused` says why it could not take part."""
+    """How a method did; `refused` says why it stopped, at the step `refused_at` (0: preparing).
+
+    Errors are ``|x - y| / |x|``: of each batch before it was learned and after, and of the cells
+    of the batch that were held out, after the others were learned.
+    """
 
     method: str
-    parameters: str
+    parameters: dict[str, Any]
     errors: list[float] = field(default_factory=list)
     errors_after: list[float] = field(default_factory=list)
+    errors_held: list[float | None] = field(default_factory=list)
     error: float | None = None
+    error_held: float | None = None
     fitness: float | None = None
     seconds: float = 0.0
     bytes: int = 0
     steps: int = 0
     refused: str | None = None
+    refused_at: int | None = None
 
 
-def batches(task: Task) -> list[pa.Table]:
-    """Cut the records into steps: one for each value of a column, in ascending order.
+class _Share:
+    """The size of errors against the size of values, over many steps."""
 
-    The first is the preparation: the leading share `start` of the values.
-    """
-    import pyarrow.compute as pc
+    def __init__(self) -> None:
+        self.missed = self.size = 0.0
 
-    values = [] if task.duplicates == "count" else [task.value]
-    needed = (*task.modes, *values, task.step_by)
-    missing = [c for c in needed if c not in task.table.column_names]
-    if missing:
-        raise InputError(
-            f"there is no column {missing[0]!r}; the columns are "
-            f"{', '.join(task.table.column_names)}."
-        )
-    column = task.table[task.step_by]
-    if column.null_count:
-        raise InputError(f"column {task.step_by!r} has {column.null_count} missing values.")
-    if str(column.type).startswith("dictionary"):
-        column = column.cast(column.type.value_type)
-    ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
-    codes = ranks.astype(np.int64) - 1
-    n_values = int(codes.max()) + 1 if len(codes) else 0
-    if n_values < 3:
-        raise InputError(
-            f"column {task.step_by!r} has {n_values} distinct values; a comparison needs at "
-            "least 3 steps."
-        )
-    first = min(max(1, round(task.start * n_values)), n_values - 1)
-    columns = list(dict.fromkeys([*task.modes, *values]))
-    table = task.table.select(columns)
-    groups = np.maximum(codes - first + 1, 0)
-    order = np.argsort(groups, kind="stable")
-    ends = np.searchsorted(groups[order], np.arange(groups.max() + 2))
-    return [table.take(order[a:b]) for a, b in pairwise(ends)]
+    def add(self, missed: float, size: float) -> float | None:
+        """Count a step (two norms) and return its own share."""
+        self.missed += missed**2
+        self.size += size**2
+        return missed / size if size > 0.0 else None
+
+    def total(self) -> float | None:
+        """Return the share over all steps."""
+        return float(np.sqrt(self.missed / self.size)) if self.size > 0.0 else None
 
 
 def compare(
-    task: Task, methods: Sequence[str], tell: Callable[[str], None] = lambda _: None
-) -> Iterator[Result]:
-    """Run the methods one after the other, all from the same preparation."""
-    steps = batches(task)
-    prepared = _model(task, "gocpt").fit(steps[0], progress=False)
-    for name in methods:
-        yield _run(task, name, steps, prepared.factors_, tell)
-
-
-def parameters_of(name: str) -> str:
-    """Return the parameters of a method by name, for people.
-
-    >>> parameters_of("olstec")
-    'forgetting=0.98, beta=1e-05'
-    """
-    given = signature(METHODS[name]).parameters.values()
-    shown = (f"{p.name}={p.default}" for p in given if p.default is not False)
-    return ", ".join(shown).replace("factor=", "")
-
-
-def _model(task: Task, method: str) -> OnlineCP:
-    return OnlineCP(
-        task.rank,
-        method,
-        modes=task.modes,
-        value=task.value,
-        absent=task.absent,
-        duplicates=task.duplicates,
-        seed=task.seed,
-    )
-
-
-def _run(
-    task: Task,
-    name: str,
-    steps: Sequence[pa.Table],
-    start: list[Floats],
-    tell: Callable[[str], None],
-) -> Result:
+    task: Task, name: str, steps: Steps, start: list[Floats],
+    tell: Callable[[], None] = lambda: None,
+) -> Result:  # fmt: skip
+    """Run a method from prepared factors; `tell` is called after each step."""
     result = Result(name, parameters_of(name))
-    missed = size = 0.0
-    model = _model(task, name)
+    new, held = _Share(), _Share()
+    model = task.model(name)
+    at = 0
     try:
-        model.fit(steps[0], init=start, max_sweeps=0, progress=False)
-        for batch in steps[1:]:
+        model.fit(steps.first, init=start, max_sweeps=0, progress=False)
+        for batch, aside in zip(steps.batches, steps.held, strict=True):
+            at += 1
             began = time.perf_counter()
             info = model.update(batch)
             result.seconds += time.perf_counter() - began
             if info.prequential_error is not None and info.norm is not None:
                 result.errors.append(info.prequential_error)
                 result.errors_after.append(1.0 - model.score(batch))
-                missed += (info.prequential_error * info.norm) ** 2
-                size += info.norm**2
-            tell(name)
+                new.add(info.prequential_error * info.norm, info.norm)
+            result.errors_held.append(held.add(*_missed(model, aside)))
+            result.steps += 1
+            tell()
     except TensortideError as error:
-        result.refused = str(error)
+        result.refused, result.refused_at = str(error), at
         return result
-    result.steps = len(steps) - 1
     result.bytes = model.state_bytes_
-    result.error = float(np.sqrt(missed / size)) if size else None
+    result.error, result.error_held = new.total(), held.total()
     result.fitness = _fitness(model, task, steps)
     return result
 
 
-def _fitness(model: OnlineCP, task: Task, steps: Sequence[pa.Table]) -> float:
-    """Return the fitness on all cells at the end, each with the value that was given last."""
+def prepare(task: Task, steps: Steps, progress: bool | None = False) -> list[Floats]:
+    """Return the factors that all methods begin with."""
+    return task.model("gocpt").fit(steps.first, progress=progress).factors_
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    """Return the parameters of a method by name.
+
+    >>> parameters_of("olstec")
+    {'forgetting': 0.98, 'beta': 1e-05}
+    """
+    given = signature(METHODS[name]).parameters.values()
+    return {
+        p.name: p.default if isinstance(p.default, (int, float, str)) else repr(p.default)
+        for p in given
+        if p.default is not False
+    }
+
+
+def _missed(model: OnlineCP, held: Held) -> tuple[float, float]:
+    """Return the norms of error and value of the cells held out whose labels are known by now."""
+    if not len(held.values):
+        return 0.0, 0.0
+    y = model.predict(held.labels, unknown="nan")
+    known = np.isfinite(y) & np.isfinite(held.values)
+    gap = held.values[known] - y[known]
+    return float(np.linalg.norm(gap)), float(np.linalg.norm(held.values[known]))
+
+
+def _fitness(model: OnlineCP, task: Task, steps: Steps) -> float:
+    """Return the fitness on all cells learned, each with the value that was given last."""
     import pyarrow as pa
 
-    everything = pa.concat_tables(steps)
+    everything: Sequence[pa.Table] = [steps.first, *steps.batches]
     if task.duplicates == "last":
-        return model.score(everything)
+        return model.score(pa.concat_tables(everything))
     # The rule holds within a batch: the last batch that has a cell says what it is.
     keeper = OnlineCP(1, "gocpt", modes=task.modes, value=task.value, duplicates=task.duplicates)
-    keeper.fit(steps[0], max_sweeps=1, starts=1, progress=False)
-    for batch in steps[1:]:
+    keeper.fit(steps.first, max_sweeps=1, starts=1, progress=False)
+    for batch in steps.batches:
         keeper.update(batch)
     store = keeper._fitted().store
     assert store is not None
@@ -173,41 +180,3 @@ def _fitness(model: OnlineCP, task: Task, steps: Sequence[pa.Table]) -> float:
     labels = {m: keeper.labels_[m][coords[:, k]] for k, m in enumerate(task.modes)}
     y = model.predict(labels)
     return float(1.0 - np.linalg.norm(values - y) / np.linalg.norm(values))
-
-
-def draw(task: Task, results: Sequence[Result], file: Path) -> None:
-    """Write the picture: errors before and after learning, step by step, for each method."""
-    pyplot = plotting()
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    panels = (("errors", "before it was learned"), ("errors_after", "after it was learned"))
-    done = [r for r in results if r.errors]
-    for axis, (which, when) in zip(axes, panels, strict=True):
-        for result in done:
-            errors = getattr(result, which)
-            axis.plot(range(1, len(errors) + 1), errors, label=result.method,
-                      **line_style(result.method))  # fmt: skip
-        _limit(axis, [e for r in done for e in getattr(r, which)])
-        axis.set_title(f"each batch, {when}", fontsize=10, loc="left")
-        axis.set_xlabel(f"steps after preparation (one for each {task.step_by})")
-        axis.set_ylabel("error |x - y| / |x|")
-        axis.grid(alpha=0.3)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9)
-    figure.suptitle(f"Rank {task.rank}", fontsize=11)
-    try:
-        figure.savefig(file, dpi=120)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: the picture cannot be written: {error}.") from None
-    finally:
-        pyplot.close(figure)
-
-
-def _limit(axis: Any, levels: Sequence[float]) -> None:
-    """Cut off what is far above the rest, and say so."""
-    if not levels:
-        return
-    top = 2.0 * float(np.quantile(levels, 0.95))
-    if max(levels) > top > 0.0:
-        axis.set_ylim(0.0, top)
-        axis.text(0.99, 0.97, f"largest error {max(levels):.3g} is above", fontsize=8,
-                  transform=axis.transAxes, va="top", ha="right")  # fmt: skip

@@ -313,12 +313,11 @@ class OnlineCP(Parameters):
 
     def __repr__(self) -> str:
         """Show the parameters that matter and what the model has seen."""
-        name = self.method if isinstance(self.method, str) else self.method.name
         if self._model is None:
-            return f"OnlineCP(rank={self.rank}, method={name!r}, not fitted)"
+            return f"OnlineCP(rank={self.rank}, method={self.method!r}, not fitted)"
         names = self._model.modes.names
         shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
-        return f"OnlineCP(rank={self.rank}, method={name!r}, {shape}, step {self.n_steps_})"
+        return f"OnlineCP(rank={self.rank}, method={self.method!r}, {shape}, step {self.n_steps_})"
 
     # ------------------------------------------------------------------ inside
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import reprlib
 from collections.abc import Callable
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 from tensortide import baselines
@@ -70,18 +73,38 @@ METHODS: dict[str, Callable[..., Method]] = {
 }
 
 
+_LIST = ", ".join(map(repr, METHODS))
+
+
 def recipe_for(method: Any) -> Method:
     """Return the method given by name or as what a method's function returns."""
     if isinstance(method, Method):
         return method
-    if isinstance(method, str) and method in METHODS:
-        return METHODS[method]()
+    if isinstance(method, str):
+        return method_named(method)()
     if any(method is make for make in METHODS.values()):
         raise InputError(f"method is a function; call it: method=tt.{method.__name__}().")
     raise InputError(
-        f"method must be one of {', '.join(repr(m) for m in METHODS)} or what such a function "
-        f"returns, not {method!r}."
+        f"method must be one of {_LIST} or what such a function returns, not "
+        f"{reprlib.repr(method)}."
     )
+
+
+def method_named(name: str) -> Callable[..., Method]:
+    """Return the function that makes a method; a name that is nearly right is suggested.
+
+    >>> method_named("CP-stream")
+    Traceback (most recent call last):
+    ...
+    tensortide.errors.InputError: there is no method 'CP-stream'; did you mean 'cp_stream'?
+    """
+    if name in METHODS:
+        return METHODS[name]
+    plain = {re.sub("[^a-z]", "", known): known for known in METHODS}
+    near = get_close_matches(re.sub("[^a-z]", "", name.lower()), plain, n=1, cutoff=0.75)
+    if near:
+        raise InputError(f"there is no method {name!r}; did you mean {plain[near[0]]!r}?")
+    raise InputError(f"there is no method {name!r}; method must be one of {_LIST}.")
 
 
 _PARTS: dict[str, Callable[..., Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,84 +11,154 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tensortide.compare import Result, Task, batches, compare, draw
+from tensortide.cli.compare_picture import draw
+from tensortide.compare import Result, Task, compare, prepare
+from tensortide.data.steps import Steps
 from tensortide.errors import InputError
-from tensortide.methods import METHODS
+from tensortide.methods import METHODS, method_named
+from tensortide.readers.styles import plotting
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
-def run_compare(task: Task, *, methods: str | None, picture: Path | None, as_json: bool) -> None:
+def run_compare(
+    task: Task, *, title: str, methods: str | None, picture: Path | None, as_json: bool
+) -> None:
     """Run the comparison, print the table and write the picture."""
     names = list(METHODS) if methods is None else [m.strip() for m in methods.split(",")]
-    unknown = [name for name in names if name not in METHODS]
-    if unknown:
-        raise InputError(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}.")
-    if picture is not None and (
-        picture.suffix.lower() not in PICTURES or not picture.resolve().parent.is_dir()
-    ):
-        raise InputError(
-            f"{picture}: no picture can be written there; the folder has to exist and the name "
-            f"to end in one of {', '.join(PICTURES)}."
-        )
-    steps = batches(task)
+    for name in names:
+        method_named(name)
+    if picture is not None:
+        _check_picture(picture)
+    steps = task.steps()
+    start = prepare(task, steps, progress=None)
     errors = Console(stderr=True)
     results: list[Result] = []
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
         console=errors, disable=not errors.is_terminal, transient=True,
     ) as progress:  # fmt: skip
-        bar = progress.add_task("preparing", total=len(names) * (len(steps) - 1))
-        for done, result in enumerate(
-            compare(task, names, lambda name: progress.update(bar, advance=1, description=name)), 1
-        ):
-            results.append(result)
-            progress.update(bar, completed=done * (len(steps) - 1))
+        bar = progress.add_task("", total=len(names) * len(steps.batches))
+        for name in names:
+            progress.update(bar, description=name)
+            results.append(compare(task, name, steps, start, lambda: progress.advance(bar)))
+            progress.update(bar, completed=len(results) * len(steps.batches))
     if all(r.refused is not None for r in results):
         raise InputError(f"no method could run; the first said: {results[0].refused}")
-    if picture is not None:
-        draw(task, results, picture)
     if as_json:
         for result in results:
             print(json.dumps(asdict(result)))
-        return
-    _print(task, results, steps[0].num_rows, picture)
+    else:
+        _print(task, steps, results)
+    if picture is not None:
+        draw(task, steps, results, picture, title)
+        if not as_json:
+            print(f"picture: {picture}")
 
 
-def _print(task: Task, results: list[Result], n_first: int, picture: Path | None) -> None:
+def _check_picture(picture: Path) -> None:
+    """Refuse before anything is computed."""
+    if picture.suffix.lower() not in PICTURES or not picture.resolve().parent.is_dir():
+        raise InputError(
+            f"{picture}: no picture can be written there; the folder has to exist and the name "
+            f"to end in one of {', '.join(PICTURES)}."
+        )
+    plotting()
+
+
+def _print(task: Task, steps: Steps, results: list[Result]) -> None:
     console = Console()
-    n_steps = max((r.steps for r in results), default=0)
-    console.print(
-        f"{task.table.num_rows:,} records, rank {task.rank}; prepared on the first {n_first:,}, "
-        f"then {n_steps} steps by {task.step_by}: each batch is predicted, then learned.\n",
-        highlight=False,
-    )
+    console.print(_introduction(task, steps) + "\n", highlight=False)
+    able = [r for r in results if r.refused is None]
     table = Table(box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for title in ("fitness", "error of\nnew cells", "seconds", "memory"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("parameters")
-    able = [r for r in results if r.refused is None]
-    for r in sorted(able, key=lambda r: -(r.fitness or 0.0)):
+    held = ["error of cells\nheld out"] if steps.n_held else []
+    for name in (*held, "error of\nnew cells", "fitness", "seconds", "memory"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for r in sorted(able, key=_rank_of):
         table.add_row(
             r.method,
-            f"{r.fitness:.4f}",
-            "" if r.error is None else f"{r.error:.4f}",
+            *([_number(r.error_held)] if steps.n_held else []),
+            _number(r.error),
+            _number(r.fitness),
             f"{r.seconds:.2f}",
             _size(r.bytes),
-            r.parameters,
         )
     console.print(table)
-    console.print(
-        "\nfitness: 1 - |x - y| / |x| on all cells at the end; error of new cells: |x - y| / |x| "
-        "of every batch before it was learned, a new label predicted with the mean of its mode.",
-        highlight=False,
+    console.print("\n" + _explanation(steps), highlight=False)
+    for line in _refusals(results):
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print("parameters:", highlight=False)
+    for r in able:
+        given = ", ".join(f"{name}={value}" for name, value in r.parameters.items())
+        console.print(f"  {r.method}: {given}", highlight=False, soft_wrap=True)
+
+
+def _introduction(task: Task, steps: Steps) -> str:
+    n, n_first = len(steps.batches), steps.first.num_rows
+    told = [
+        f"{task.table.num_rows:,} records, rank {task.rank}; prepared on the first {n_first:,}, "
+        f"then {n:,} {'step' if n == 1 else 'steps'} by {task.step_by}: each batch is predicted, "
+        "then learned."
+    ]
+    if steps.within:
+        told.append(
+            f"{steps.within:,} records repeat a cell of their own step: {_RULES[task.duplicates]} "
+            "(--duplicates). If they are later versions of it, name the column that says when "
+            "they came: --step-by."
+        )
+    if steps.across:
+        told.append(f"{steps.across:,} records repeat or correct a cell of an earlier step.")
+    if steps.n_held:
+        told.append(
+            f"{steps.n_held:,} cells are held out: no method learns them (--hold-out 0 learns all)."
+        )
+    elif task.hold_out is None and task.absent != "zero":
+        told.append(
+            "The first data have no hole, so no cell is held out; --hold-out 0.1 does, and leaves "
+            "out the methods that need complete slices."
+        )
+    return "\n".join(told)
+
+
+_RULES = {
+    "last": "the last one counts",
+    "sum": "they are summed",
+    "mean": "their mean counts",
+    "count": "they are counted",
+}
+
+
+def _explanation(steps: Steps) -> str:
+    text = (
+        "error: |x - y| / |x|, over all steps; of new cells before their batch was learned, a new "
+        "label predicted with the mean of its mode"
     )
+    if steps.n_held:
+        text += "; of cells held out after the rest of their batch was learned"
+    return text + ". fitness: 1 - |x - y| / |x| on all cells learned, at the end."
+
+
+def _refusals(results: list[Result]) -> list[str]:
+    """Return one line for each reason, with the methods that gave it, without the advice."""
+    reasons = defaultdict(list)
     for r in results:
         if r.refused is not None:
-            console.print(f"not run: {r.refused}", highlight=False, soft_wrap=True)
-    if picture is not None:
-        console.print(f"picture: {picture}", highlight=False, soft_wrap=True)
+            reason = r.refused.replace(f"method {r.method!r} ", "").partition(";")[0].rstrip(".")
+            when = f"at step {r.refused_at}" if r.refused_at else "in the preparation"
+            reasons[f"{when}: {reason}"].append(r.method)
+    return [f"not run: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
+
+
+def _rank_of(result: Result) -> float:
+    """Best first: by the cells held out, else by fitness."""
+    if result.error_held is not None:
+        return result.error_held
+    return -(result.fitness or 0.0)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def _size(n_bytes: int) -> str:

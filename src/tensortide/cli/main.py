@@ -82,9 +82,18 @@ def compare_methods(
     duplicates: Annotated[
         str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
     ] = "last",
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.9,
+            help="Share of later cells that is never learned, to judge by; "
+            "0.1 unless the first data have no hole.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For the random start.")] = 0,
     picture: Annotated[
-        Path | None, typer.Option("-o", "--out", help="File for the picture: .png, .svg, .pdf.")
+        Path | None, typer.Option("-o", "--out", help="File for the picture: png, svg, pdf, jpg.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
 ) -> None:
@@ -107,8 +116,10 @@ def compare_methods(
         absent,
         duplicates,
         seed,
+        hold_out,
     )
-    run_compare(task, methods=methods, picture=picture, as_json=as_json)
+    title = "standard input" if source == "-" else Path(source).name
+    run_compare(task, title=title, methods=methods, picture=picture, as_json=as_json)
 
 
 @app.command()

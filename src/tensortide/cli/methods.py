@@ -9,25 +9,30 @@ from tensortide.methods import METHODS
 
 
 def list_methods() -> None:
-    """Print a line for each method: what it keeps, what it can take, and what it is."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for header in ("keeps\nhistory", "new\nlabels in", "late and\ncorrected", "holes"):
-        table.add_column(header, no_wrap=True)
-    table.add_column("what it is")
+    """Print what each method can take and keeps, then what it is."""
+    able = Table(box=None, pad_edge=False)
+    for header in ("method", "modes", "new labels in", "late, corrected", "holes", "history"):
+        able.add_column(header, no_wrap=True)
+    what = Table(box=None, pad_edge=False, show_header=False)
+    what.add_column(no_wrap=True)
+    what.add_column()
     for name, make in METHODS.items():
         method = make()
         limits = method.limits
-        first_line = (make.__doc__ or "").splitlines()[0]
-        table.add_row(
+        able.add_row(
             name,
-            _yes(method.keeps_history),
-            "one mode" if limits.one_mode else "any modes",
+            "3" if limits.third_order else "any",
+            "one mode, every step" if limits.one_mode else "any modes",
             _yes(not limits.new_cells),
             _yes(not limits.complete),
-            first_line.partition(": ")[2] or first_line,
+            "kept" if method.keeps_history else "no",
         )
-    Console().print(table)
+        first_line = (make.__doc__ or "").splitlines()[0]
+        what.add_row(name, first_line.partition(": ")[2] or first_line)
+    console = Console()
+    console.print(able)
+    console.print()
+    console.print(what)
 
 
 def _yes(holds: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -93,10 +94,19 @@ def schedule(alpha: float | Schedule) -> Schedule:
     return alpha if callable(alpha) else constant(check_number("alpha", alpha, least=0.0))
 
 
+def _brief(value: object) -> str:
+    """Return a value as a message can show it: an array by its shape, the rest cut off."""
+    shape = getattr(value, "shape", None)
+    if shape:
+        sizes = " x ".join(map(str, shape))
+        return f"an array of {sizes}; data are given to fit and update of OnlineCP"
+    return reprlib.repr(value)
+
+
 def check_number(name: str, value: object, *, least: float) -> float:
     """Return a finite number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name} must be a number, not {value!r}.")
+        raise InputError(f"{name} must be a number, not {_brief(value)}.")
     number = float(value)
     if not least <= number < float("inf"):
         raise InputError(f"{name} must be a finite number from {least:g} on, not {value!r}.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, fields
+from typing import ClassVar, TypeAlias
 
 from tensortide.core.alpha import Schedule, check_number
 from tensortide.core.prox import Penalty
@@ -36,8 +36,24 @@ class Limits:
     third_order: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class _Shown:
+    """A method shows what can be set; what follows from its name stays out."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the name and the numbers."""
+        hidden = ("name", "keeps_history", "limits", "resolve", "by_svd")
+        shown = (
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)  # type: ignore[arg-type]
+            if f.name not in hidden and getattr(self, f.name) is not None
+        )
+        return f"<method {self.name}: {', '.join(shown)}>"  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recipe(_Shown):
     """An online method that lowers an objective block by block.
 
     `keeps_history` decides between the full objective L (all entries) and the economy
@@ -95,8 +111,27 @@ class Recipe:
         return "imputed" if n_entries == math.prod(shape) else "rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Recursion:
+@dataclass(frozen=True, slots=True, repr=False)
+class _OfSlices(_Shown):
+    """What methods have in common that keep no history and see new slices whole."""
+
+    keeps_history: ClassVar[bool] = False
+    forgetting: ClassVar[float] = 1.0  # of entries kept: there are none
+    rows_needed: ClassVar[str] = "slices"
+
+    name: str
+    decay: float = 1.0
+    beta: float = 1e-5
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, naming it."""
+        check_number("beta", self.beta, least=0.0)
+        check_share("forgetting", self.decay)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recursion(_OfSlices):
     """An online method that adds each batch to running sums, or descends along its gradient.
 
     A step solves the new rows of the growing mode, then adds the batch's normal equations of
@@ -105,50 +140,22 @@ class Recursion:
     more at the end.
     """
 
-    name: str
-    decay: float = 1.0
-    beta: float = 1e-5
     step: float | None = None
     resolve: bool = False
-    limits: Limits = Limits()
-    keeps_history: bool = False
-    forgetting: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""
-        check_number("beta", self.beta, least=0.0)
-        check_share("forgetting", self.decay)
+        _OfSlices.__post_init__(self)
         if self.step is not None and check_number("step", self.step, least=0.0) == 0.0:
             raise InputError("step must be larger than 0.")
 
-    @property
-    def rows_needed(self) -> str:
-        """Return which rows a step works on."""
-        return "slices"
 
-
-@dataclass(frozen=True, slots=True)
-class Tracking:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tracking(_OfSlices):
     """A subspace tracker: the matrix with one column per slice, kept as a product of factors."""
 
-    name: str
-    by_svd: bool
-    decay: float = 1.0
+    by_svd: bool = False
     structured: bool = True
-    beta: float = 1e-5
-    limits: Limits = Limits()
-    keeps_history: bool = False
-    forgetting: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work, naming it."""
-        check_number("beta", self.beta, least=0.0)
-        check_share("forgetting", self.decay)
-
-    @property
-    def rows_needed(self) -> str:
-        """Return which rows a step works on."""
-        return "slices"
 
 
 Method: TypeAlias = Recipe | Recursion | Tracking

@@ -1,0 +1,177 @@
+"""Cut a table of records into steps, and keep some cells back to judge by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.types import Flags, Floats, Positions
+from tensortide.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Held:
+    """Cells of a step that are never learned: their labels and values."""
+
+    labels: pa.Table
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Preparation and batches; `labels` are the values of the column that makes the steps.
+
+    Of the records, `within` repeat a cell of the same step and `across` one of an earlier step.
+    """
+
+    first: pa.Table
+    batches: list[pa.Table]
+    held: list[Held]
+    labels: list[Any]
+    within: int
+    across: int
+
+    @property
+    def n_held(self) -> int:
+        """How many cells are kept back."""
+        return sum(len(h.values) for h in self.held)
+
+
+def cut(
+    table: pa.Table, modes: Sequence[str], value: str, step_by: str, start: float, *,
+    duplicates: str = "last", hold_out: float | None = None, seed: int = 0,
+) -> Steps:  # fmt: skip
+    """Cut the records: one step for each value of a column, in ascending order.
+
+    The leading share `start` of the values is the preparation.  A share `hold_out` of the cells
+    that come later is kept back, in every step that reports them.  None means a tenth, unless
+    the preparation has no hole: then nothing, since some methods take complete slices only.
+    """
+    counting = duplicates == "count"
+    _check_columns(table, modes, value, step_by, counting=counting)
+    groups, labels = _grouped(table[step_by], step_by, start)
+    cells, counts = _cells(table, modes)
+    of_step = groups * (int(cells.max()) + 1) + cells
+    _, first_of_step = np.unique(of_step, return_index=True)
+    if duplicates == "error" and len(first_of_step) < len(cells):
+        _refuse_repeats(of_step)
+    within = len(cells) - len(first_of_step)
+    across = len(first_of_step) - len(np.unique(cells))
+    if hold_out is None:
+        n_first = len(np.unique(cells[groups == 0]))
+        sizes = [len(np.unique(codes[groups == 0])) for codes in counts]
+        hold_out = 0.0 if n_first == np.prod(np.array(sizes, float)) else 0.1
+    known = np.zeros(int(cells.max()) + 1, bool)
+    known[cells[groups == 0]] = True
+    kept_back = np.random.default_rng([seed, 3]).random(len(known)) < hold_out
+    aside = (kept_back & ~known)[cells]
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(len(labels) + 2))
+    chosen = table.select(list(dict.fromkeys([*modes, *([] if counting else [value])])))
+    parts = [order[a:b] for a, b in pairwise(ends)]
+    return Steps(
+        chosen.take(parts[0]),
+        [chosen.take(part[~aside[part]]) for part in parts[1:]],
+        [_held(chosen, modes, value, part, cells, aside, duplicates) for part in parts[1:]],
+        labels,
+        within,
+        across,
+    )
+
+
+def _check_columns(
+    table: pa.Table, modes: Sequence[str], value: str, step_by: str, *, counting: bool
+) -> None:
+    needed = (*modes, *(() if counting else (value,)), step_by)
+    missing = [c for c in needed if c not in table.column_names]
+    if missing:
+        raise InputError(
+            f"there is no column {missing[0]!r}; the columns are {', '.join(table.column_names)}."
+        )
+    if step_by == value and not counting:
+        raise InputError(f"column {value!r} has the values; step by a column of dates or labels.")
+    if value in modes and not counting:
+        raise InputError(f"column {value!r} cannot be both a mode and the values.")
+
+
+def _grouped(column: pa.ChunkedArray, name: str, start: float) -> tuple[Positions, list[Any]]:
+    """Return the step of each record, 0 for the preparation, and the labels of the others."""
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        raise InputError(f"column {name!r} has {column.null_count} missing values.")
+    if str(column.type).startswith("dictionary"):
+        column = column.cast(column.type.value_type)
+    ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    codes = ranks.astype(np.int64) - 1
+    n_values = int(codes.max()) + 1 if len(codes) else 0
+    if n_values < 3:
+        raise InputError(
+            f"column {name!r} has {n_values} distinct {'value' if n_values == 1 else 'values'}; a "
+            "comparison needs at least 3 steps."
+        )
+    first = min(max(1, round(start * n_values)), n_values - 1)
+    _, where = np.unique(codes, return_index=True)
+    labels = column.take(where[first:]).to_pylist()
+    return np.maximum(codes - first + 1, 0), labels
+
+
+def _cells(table: pa.Table, modes: Sequence[str]) -> tuple[Positions, list[Positions]]:
+    """Return a number for the cell of each record, and the codes of its labels."""
+    cells = np.zeros(table.num_rows, np.int64)
+    codes = []
+    for mode in modes:
+        column = table[mode].unify_dictionaries().combine_chunks()
+        if not str(column.type).startswith("dictionary"):
+            column = column.dictionary_encode(null_encoding="encode")
+        codes.append(column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64))
+        wide = cells * (int(codes[-1].max(initial=0)) + 2) + codes[-1] + 1
+        _, cells = np.unique(wide, return_inverse=True)
+    return cells, codes
+
+
+def _refuse_repeats(of_step: Positions) -> None:
+    order = np.argsort(of_step, kind="stable")
+    again = np.flatnonzero(np.diff(of_step[order]) == 0)
+    later = again[np.argmin(order[again + 1])]
+    first, second = int(order[later]) + 1, int(order[later + 1]) + 1
+    raise InputError(
+        f"records {first} and {second} are for the same cell in the same step; say what several "
+        "records of a cell mean: --duplicates last, sum, mean or count."
+    )
+
+
+def _held(
+    table: pa.Table, modes: Sequence[str], value: str, part: Positions, cells: Positions,
+    aside: Flags, duplicates: str,
+) -> Held:  # fmt: skip
+    """Return the cells of a step that are kept back, each once, by the rule for duplicates."""
+    rows = part[aside[part]]
+    places, last, inverse, counts = np.unique(
+        cells[rows][::-1], return_index=True, return_inverse=True, return_counts=True
+    )
+    picked = rows[::-1][last]
+    labels = table.select(list(modes)).take(picked)
+    if duplicates == "count":
+        return Held(labels, counts.astype(float))
+    column = table[value]
+    if duplicates not in ("sum", "mean"):
+        return Held(labels, _numbers(column.take(picked)))
+    sums = np.zeros(len(places))
+    np.add.at(sums, inverse, _numbers(column.take(rows[::-1])))
+    return Held(labels, sums if duplicates == "sum" else sums / counts)
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    """Return values as numbers; what is none is left to the reader of the batches to refuse."""
+    try:
+        return np.asarray(column.to_numpy(), float)
+    except (TypeError, ValueError):
+        return np.full(len(column), np.nan)

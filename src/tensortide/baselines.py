@@ -116,7 +116,8 @@ def mast(
     Objective: squared residual on the new entries + alpha || previous model - model ||^2 on the
     old box + nuclear sum_n || factor n ||_* + beta || factors ||^2.  It is `gocpte` with
     another regulariser (section 4 of the GOCPT paper).  ADMM with weight `eta`, growing by
-    `growth` per sweep, at most `sweeps` of them, until none moves a number by `tol`.
+    `growth` per sweep, at most `sweeps` of them, until none moves a number by `tol`.  `nuclear` and
+    `eta` are absolute, as in the paper: they suit values of the order of one and above.
     Cost per sweep ``nnz N R (N + R) + S R^2``, ``N R P`` for complete slices; memory ``3 S R``
     numbers, no history.
     Cannot take: values between known labels.
@@ -192,7 +193,8 @@ def rlst(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -
     Objective: ``sum_t forgetting^(T - t) || x_t - H c_t ||^2`` over H for rows c_t as they were
     found; each column of H is then split by one step of the power method.  The row of a new
     slice is fitted to the split factors; ``structured=False`` reads it off H as the published code
-    does, which is far worse on real images.  `beta` is the ridge of the preparation only.
+    does, which is far worse on real images.  `beta` is the ridge of the preparation only, which
+    should have at least R slices: fewer do not determine H.
     Cost per slice ``R^2 P``; memory ``R P + S R + R^2`` numbers, no history (but a dense matrix
     of the size of R slices).
     Cannot take: other than three modes, slices with holes, ``absent="zero"``, growth of a second

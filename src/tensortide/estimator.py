@@ -15,6 +15,7 @@ from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
 from tensortide.info import Info
+from tensortide.methods import shown
 from tensortide.parameters import Parameters
 from tensortide.validate import check_choice, check_count, check_factors, check_modes, check_rank
 
@@ -313,11 +314,12 @@ class OnlineCP(Parameters):
 
     def __repr__(self) -> str:
         """Show the parameters that matter and what the model has seen."""
+        method = shown(self.method)
         if self._model is None:
-            return f"OnlineCP(rank={self.rank}, method={self.method!r}, not fitted)"
+            return f"OnlineCP(rank={self.rank}, method={method}, not fitted)"
         names = self._model.modes.names
         shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
-        return f"OnlineCP(rank={self.rank}, method={self.method!r}, {shape}, step {self.n_steps_})"
+        return f"OnlineCP(rank={self.rank}, method={method}, {shape}, step {self.n_steps_})"
 
     # ------------------------------------------------------------------ inside
 

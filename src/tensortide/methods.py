@@ -107,6 +107,16 @@ def method_named(name: str) -> Callable[..., Method]:
     raise InputError(f"there is no method {name!r}; method must be one of {_LIST}.")
 
 
+def shown(method: Any) -> str:
+    """Return a method for people: its name, and the parameters where they are not the default.
+
+    >>> shown(gocpte()), shown(baselines.olstec(0.5))
+    ("'gocpte'", '<method olstec: decay=0.5, beta=1e-05>')
+    """
+    name = getattr(method, "name", None)
+    return repr(name if name in METHODS and METHODS[name]() == method else method)
+
+
 _PARTS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind
     for kind in (

@@ -39,6 +39,7 @@ def main() -> None:
         ("online_cpd", _cpd_state, _cpd),
         ("mast", _plain, _mast),
         ("rlst", _rlst_state, _rlst),
+        ("rlst, package prepared by itself", _rlst_own, _rlst),
         ("sdt", _sdt_state, _sdt),
         ("cp_stream", _stream_state, _stream),
         *variants("gocpte", _plain, _gocpte, 3),
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 def variants(name: str, begin: Any, step: Any, ours: int | None = None) -> Iterator[Pair]:
-    """Yield the package as it ships (three iterations), then both with one, and with `ours` each."""
+    """Yield the package as shipped (three iterations), then both with one, and with `ours` each."""
     yield name, begin, step
     yield f"{name}, 1 iteration each", begin, partial(step, iters=1)
     if ours is not None:
@@ -79,8 +80,7 @@ def compare(setting: str, x: Floats, mask: Flags | None, methods: Iterable[Pair]
 
 def _ours(name: str) -> Method:
     method, _, iterations = name.partition(", ")
-    given = {"sweeps": int(iterations[0])} if iterations[:1] not in ("", "1") else {}
-    return tt.METHODS[method](**given)
+    return tt.METHODS[method](**({"sweeps": 3} if iterations.startswith("3") else {}))
 
 
 def ours(
@@ -178,11 +178,22 @@ def _mast(state: State, x: Floats, _: Any) -> float:
 
 
 def _rlst_state(factors: list[Floats], x: Floats, _: Flags | None) -> State:
-    unit = _unit(factors, 1)
-    c = unit[2]
+    return _rlst_sums(_unit(factors, 1), x)
+
+
+def _rlst_sums(factors: list[Floats], x: Floats) -> State:
+    c = factors[2]
     sums, past = x.reshape(-1, len(c)) @ c, c.T @ c
     inverse = np.linalg.inv(sums.T @ sums) @ sums.T
-    return {"factors": unit, "kept": [past, np.linalg.inv(past), sums, inverse]}
+    return {"factors": factors, "kept": [past, np.linalg.inv(past), sums, inverse]}
+
+
+def _rlst_own(_: list[Floats], x: Floats, __: Flags | None) -> State:
+    """As its class does it: 50 sweeps from random factors, columns of any length."""
+    from GOCPT.otf import cpd
+
+    np.random.seed(0)  # noqa: NPY002 - what the package uses
+    return _rlst_sums(cpd(x, RANK, 50), x)
 
 
 def _rlst(state: State, x: Floats, _: Any) -> float:

@@ -14,6 +14,7 @@ from tensortide.readers.styles import BLUE, ORANGE, line_style, plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
@@ -25,7 +26,9 @@ def draw(scenario: Scenario, rows: Sequence[Row], folder: Path, stem: str) -> li
     pyplot = plotting()
     panels = {"complexity": _complexity, "ablation": _ablation}.get(scenario.setting, _curves)
     figure = panels(pyplot, scenario, rows)
-    figure.suptitle(scenario.title, fontsize=12)
+    n_seeds = len({r["seed"] for r in rows})
+    over = f" (mean over {n_seeds} seeds)" if n_seeds > 1 else ""
+    figure.suptitle(scenario.title + over, fontsize=12)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{stem}.{kind}" for kind in ("png", "svg")]
     for file in files:
@@ -66,6 +69,7 @@ def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
         left.set_ylabel(f"1 - fitness, {cells} (log)" if exact else f"fitness, {cells} (1 = exact)")
         right.set_xlabel("time of the updates, seconds (log)")
         right.set_xscale("log")
+        _plain_ticks(right.xaxis)
         for axis in (left, right):
             axis.grid(alpha=0.3)
     _legend(figure, axes[0][0])
@@ -87,6 +91,7 @@ def _ablation(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
         axis.set_title(source.label, fontsize=10)
         axis.set_xlabel("time, seconds (log)")
         axis.set_xscale("log")
+        _plain_ticks(axis.xaxis)
         axis.set_ylabel("fitness on hidden cells")
         axis.grid(alpha=0.3)
     _legend(figure, axes[0][0])
@@ -114,31 +119,34 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
                         )
             axis.set_xlabel(x_label)
             axis.set_ylabel(y_label)
-            _plain_ticks(axis)
+            _plain_ticks(axis.xaxis)
+            _plain_ticks(axis.yaxis)
             axis.grid(alpha=0.3, which="both")
             axis.set_title(source.label, fontsize=10, loc="left")
     _legend(figure, *axes[:, 0])
     return figure
 
 
-def _plain_ticks(axis: Axes) -> None:
+def _plain_ticks(side: Axis) -> None:
     """Write numbers out, at a few places: powers of ten in small print cannot be read."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    for side in (axis.xaxis, axis.yaxis):
-        side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-        side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        side.set_minor_formatter(NullFormatter())
+    low, high = side.get_view_interval()
+    places = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
+    side.set_major_locator(LogLocator(base=10, subs=places))
+    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    side.set_minor_formatter(NullFormatter())
 
 
 def _limit(axis: Axes, levels: Sequence[float]) -> None:
     """Show the top of the range; a method far below is cut off, and a note says so."""
-    top, bottom = max(levels), min(levels)
-    floor = float(np.quantile(levels, 0.5)) - 0.35
+    top, middle, bottom = max(levels), float(np.quantile(levels, 0.5)), min(levels)
+    floor = middle - 3.0 * (top - middle) - 0.01
     if bottom < floor:
-        axis.set_ylim(floor, top + 0.02)
-        axis.text(0.01, 0.02, f"lowest value {bottom:.2f} is below", fontsize=8,
-                  transform=axis.transAxes)  # fmt: skip
+        axis.set_ylim(floor, top + 0.05 * (top - floor))
+        axis.text(0.99, 0.03, f"lowest value {bottom:.2f} is below", fontsize=8, ha="right",
+                  transform=axis.transAxes,
+                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
 
 
 def _legend(figure: Figure, *axes: Axes) -> None:

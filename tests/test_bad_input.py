@@ -116,7 +116,9 @@ def test_a_rank_beyond_the_entries_is_refused():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"method": "gocptt"}, "method must be one of"),
+        ({"method": "gocptt"}, "no method 'gocptt'; did you mean 'gocpt'"),
+        ({"method": "kmeans"}, "no method 'kmeans'; method must be one of"),
+        ({"method": 3}, "method must be one of"),
         ({"modes": ["a"]}, "at least 2 modes"),
         ({"modes": "ab"}, "list of column names"),
         ({"modes": ["a", "a"]}, "different names"),

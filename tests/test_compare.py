@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv
 
 import tensortide as tt
-from tensortide.compare import Task, compare, prepare
+from tensortide.compare import Task, compare, final_cells, prepare
 from tensortide.data.sources import read_source
 
 
@@ -47,8 +47,8 @@ TASK = {"modes": ["place", "kind", "day"], "value": "count", "step_by": "day", "
 
 def results_of(task, methods):
     steps = task.steps()
-    start = prepare(task, steps)
-    return [compare(task, name, steps, start) for name in methods]
+    start, final = prepare(task, steps), final_cells(task, steps)
+    return [compare(task, name, steps, start, final) for name in methods]
 
 
 def test_all_methods_are_compared_on_the_same_batches():
@@ -132,7 +132,7 @@ def test_repeated_cells_are_counted_and_named():
     steps = Task(pa.concat_tables([late, again]), **TASK | {"step_by": "seen"}).steps()
     assert (steps.within, steps.across) == (0, 3)
     shuffled = pa.concat_tables([once.slice(200, 1), once])
-    with pytest.raises(tt.InputError, match="records 1 and 202 are for the same cell"):
+    with pytest.raises(tt.InputError, match="records 0 and 201 are for the same cell"):
         Task(shuffled, **TASK, duplicates="error").steps()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensortide.errors import (
     FileError,
     InputError,
+    NoDataError,
     NotFittedError,
     SolveError,
     TensortideError,
@@ -49,6 +50,7 @@ __all__ = [
     "FileError",
     "Info",
     "InputError",
+    "NoDataError",
     "NotFittedError",
     "OnlineCP",
     "SolveError",

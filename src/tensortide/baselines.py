@@ -63,7 +63,8 @@ def em_als_decay(gamma: float = 0.99, beta: float = 1e-5, sweeps: int = 1) -> Re
     """EM-ALS in which a slice counts `gamma` times as much as the next one.
 
     The variant of section 5.1 of the GOCPT paper: exponentially decaying weights for the
-    slices of the growing mode.
+    slices of the growing mode.  That is the mode that grows at the first update (the longest one,
+    if several do, and before any has grown), and stays so.
 
     Objective: the sum over slices k of ``gamma^(I - k)`` times (squared distance to the imputed
     slice + beta || its row ||^2), + beta || other factors ||^2.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from tensortide.data.steps import Held, Steps, cut
 from tensortide.errors import InputError, TensortideError
 from tensortide.estimator import OnlineCP
 from tensortide.methods import METHODS
+from tensortide.readers.metrics import fitness
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,11 +54,11 @@ class Task:
             duplicates=self.duplicates, hold_out=share, seed=self.seed,
         )  # fmt: skip
 
-    def model(self, method: str) -> OnlineCP:
+    def model(self, method: str, rank: int | None = None) -> OnlineCP:
         """Return an empty model for these records."""
         return OnlineCP(
-            self.rank, method, modes=self.modes, value=self.value, absent=self.absent,
-            duplicates=self.duplicates, seed=self.seed,
+            self.rank if rank is None else rank, method, modes=self.modes, value=self.value,
+            absent=self.absent, duplicates=self.duplicates, seed=self.seed,
         )  # fmt: skip
 
 
@@ -66,13 +67,13 @@ class Result:
     """How a method did; `refused` says why it stopped, at the step `refused_at` (0: preparing).
 
     Errors are ``|x - y| / |x|``: of each batch before it was learned and after, and of the cells
-    of the batch that were held out, after the others were learned.
+    of the batch that were held out, after the others were learned; None where x is zero.
     """
 
     method: str
     parameters: dict[str, Any]
-    errors: list[float] = field(default_factory=list)
-    errors_after: list[float] = field(default_factory=list)
+    errors: list[float | None] = field(default_factory=list)
+    errors_after: list[float | None] = field(default_factory=list)
     errors_held: list[float | None] = field(default_factory=list)
     error: float | None = None
     error_held: float | None = None
@@ -102,10 +103,13 @@ class _Share:
 
 
 def compare(
-    task: Task, name: str, steps: Steps, start: list[Floats],
+    task: Task, name: str, steps: Steps, start: list[Floats], final: tuple[Any, Floats],
     tell: Callable[[], None] = lambda: None,
 ) -> Result:  # fmt: skip
-    """Run a method from prepared factors; `tell` is called after each step."""
+    """Run a method from prepared factors, to be judged at the end by the `final_cells`.
+
+    `tell` is called after each step.
+    """
     result = Result(name, parameters_of(name))
     new, held = _Share(), _Share()
     model = task.model(name)
@@ -117,10 +121,9 @@ def compare(
             began = time.perf_counter()
             info = model.update(batch)
             result.seconds += time.perf_counter() - began
-            if info.prequential_error is not None and info.norm is not None:
-                result.errors.append(info.prequential_error)
-                result.errors_after.append(1.0 - model.score(batch))
-                new.add(info.prequential_error * info.norm, info.norm)
+            result.errors.append(new.add(info.missed or 0.0, info.norm or 0.0))
+            fits = info.norm is not None and info.norm > 0.0
+            result.errors_after.append(1.0 - model.score(batch) if fits else None)
             result.errors_held.append(held.add(*_missed(model, aside)))
             result.steps += 1
             tell()
@@ -129,7 +132,8 @@ def compare(
         return result
     result.bytes = model.state_bytes_
     result.error, result.error_held = new.total(), held.total()
-    result.fitness = _fitness(model, task, steps)
+    labels, values = final
+    result.fitness = fitness(values, model.predict(labels))
     return result
 
 
@@ -162,21 +166,15 @@ def _missed(model: OnlineCP, held: Held) -> tuple[float, float]:
     return float(np.linalg.norm(gap)), float(np.linalg.norm(held.values[known]))
 
 
-def _fitness(model: OnlineCP, task: Task, steps: Steps) -> float:
-    """Return the fitness on all cells learned, each with the value that was given last."""
-    import pyarrow as pa
+def final_cells(task: Task, steps: Steps) -> tuple[Any, Floats]:
+    """Return labels and values of all cells learned, each with the value that was given last.
 
-    everything: Sequence[pa.Table] = [steps.first, *steps.batches]
-    if task.duplicates == "last":
-        return model.score(pa.concat_tables(everything))
-    # The rule holds within a batch: the last batch that has a cell says what it is.
-    keeper = OnlineCP(1, "gocpt", modes=task.modes, value=task.value, duplicates=task.duplicates)
-    keeper.fit(steps.first, max_sweeps=1, starts=1, progress=False)
+    The rule for duplicates holds within a step: the last one that has a cell says what it is.
+    """
+    keeper = task.model("gocpt", rank=1).fit(steps.first, max_sweeps=1, starts=1, progress=False)
     for batch in steps.batches:
         keeper.update(batch)
     store = keeper._fitted().store
     assert store is not None
     coords, values = store.entries.coords(), store.entries.orders[0].values
-    labels = {m: keeper.labels_[m][coords[:, k]] for k, m in enumerate(task.modes)}
-    y = model.predict(labels)
-    return float(1.0 - np.linalg.norm(values - y) / np.linalg.norm(values))
+    return {m: keeper.labels_[m][coords[:, k]] for k, m in enumerate(task.modes)}, values

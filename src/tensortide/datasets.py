@@ -21,7 +21,7 @@ import numpy as np
 
 from tensortide import simulate
 from tensortide.core.types import AnyArray, Floats
-from tensortide.errors import FileError
+from tensortide.errors import FileError, NoDataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -297,7 +297,7 @@ def _distinct(table: pa.Table, column: str) -> AnyArray:
 def _found(name: str) -> tuple[_File, Path]:
     file, path = _FILES[name], folder() / name
     if not path.is_file():
-        raise FileError(
+        raise NoDataError(
             f"{path}: there is no such file. It holds {file.what} (source: {file.source}; licence: "
             f"{file.licence}); set TENSORTIDE_DATA to the folder that has it."
         )

@@ -27,6 +27,10 @@ class FileError(TensortideError, OSError):
     """A file is damaged, too new, or cannot be read or written."""
 
 
+class NoDataError(FileError):
+    """A data set is not on this machine."""
+
+
 class SolveError(TensortideError, ArithmeticError):
     """A row's equations have no finite solution.
 

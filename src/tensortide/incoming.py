@@ -89,17 +89,19 @@ def next_cells(model: Model, arrival: Arrival, retract: Positions | None) -> Inc
     """Return the change that a batch makes to a model, which stays as it is."""
     old, new = arrival.old_shape, arrival.new_shape
     time, reads = model.time(arrival), model.recipe.rows_needed
+    grown = arrival.grown_mode()
+    along = time if grown is None else grown  # the slices that come, whatever fades
     absorbed: Absorbed | None = None
     positions: tuple[Positions | None, ...] = (None,) * len(new)
     limits = np.array(old)
     if arrival.block is not None:
         cells = Cells.of_block(arrival.block)
         if reads != "all":
-            positions = tuple(np.arange(old[m] if m == time else 0, n) for m, n in enumerate(new))
+            positions = tuple(np.arange(old[m] if m == along else 0, n) for m, n in enumerate(new))
     elif reads == "all":
         cells = distinct(model.rules, arrival)
     else:
-        whole_but = time if reads == "slices" else None
+        whole_but = along if reads == "slices" else None
         touched, local = compact(arrival.coords, old, new, whole_but=whole_but)
         positions = touched
         sizes = tuple(len(rows) for rows in touched)
@@ -111,12 +113,12 @@ def next_cells(model: Model, arrival: Arrival, retract: Positions | None) -> Inc
         n_grown = count_outside(cells.coords, limits)
     complete = n_grown == len(cells.values) and cells.fill(math.prod(new) - math.prod(old))
     block = arrival.block
-    if block is None and complete and arrival.grown_modes() == [time]:
-        box = [n - o if m == time else n for m, (o, n) in enumerate(zip(old, new, strict=True))]
+    if block is None and complete and arrival.grown_modes() == [along]:
+        box = [n - o if m == along else n for m, (o, n) in enumerate(zip(old, new, strict=True))]
         block = Complete(cells.values.reshape(box))
     entries: AnyEntries
     if model.store is not None:
-        absorbed = _absorbed(model, model.store, arrival, cells, block, retract, time)
+        absorbed = _absorbed(model, model.store, arrival, cells, block, retract, along)
         entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
     else:
         entries = cells.entries() if block is None else block

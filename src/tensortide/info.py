@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 class Info:
     """The report of one `fit` or `update`.
 
-    `filled` and `revised` are None for methods without history, which cannot tell one
-    from the other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of
-    the batch with ``y`` predicted before learning, `norm` is ``|x|``; a new label is predicted
-    with the mean row of its mode.  `rows_read` and `rows_written` count factor rows touched.
+    `filled` and `revised` are None for methods without history, which cannot tell one from the
+    other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of the batch with
+    ``y`` predicted before learning, `norm` is ``|x|`` and `missed` is ``|x - y|``; a new label is
+    predicted with the mean row of its mode.  `rows_read` and `rows_written` count factor rows.
     """
 
     step: int
@@ -27,6 +27,7 @@ class Info:
     new_labels: dict[str, int] = field(default_factory=dict)
     prequential_error: float | None = None
     norm: float | None = None
+    missed: float | None = None
     objective: float | None = None
     alpha: float | None = None
     strategy: str | None = None

@@ -111,7 +111,7 @@ def shown(method: Any) -> str:
     """Return a method for people: its name, and the parameters where they are not the default.
 
     >>> shown(gocpte()), shown(baselines.olstec(0.5))
-    ("'gocpte'", '<method olstec: decay=0.5, beta=1e-05>')
+    ("'gocpte'", '<method olstec: forgetting=0.5>')
     """
     name = getattr(method, "name", None)
     return repr(name if name in METHODS and METHODS[name]() == method else method)

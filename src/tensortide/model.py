@@ -18,8 +18,9 @@ from tensortide.core.factors import Factors
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.outcome import Outcome, commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
+from tensortide.core.products import dot
 from tensortide.core.rank import lower_rank, raise_rank
-from tensortide.core.recipe import Memory, Method
+from tensortide.core.recipe import Memory, Method, Recipe
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.core.updates import Run, serially
 from tensortide.data.cells import Cells
@@ -84,7 +85,9 @@ class Model:
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
-        seen = first.counted(DistinctCells(), arrival, repeats=not recipe.limits.new_cells)
+        seen = DistinctCells()
+        if store is None:
+            seen = first.counted(seen, arrival, repeats=not recipe.limits.new_cells)
         factors = Factors(best.rows)
         memory = begin(recipe, factors.rows(), change)
         model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
@@ -122,8 +125,13 @@ class Model:
         return self.factors.rows()
 
     def time(self, arrival: Arrival) -> int:
-        """Return the mode that grows, or that grew last."""
+        """Return the mode that grows, or that grew last.
+
+        Where slices fade by age, it stays the one that grew first.
+        """
         growing = arrival.grown_mode()
+        if isinstance(self.recipe, Recipe) and self.recipe.slice_decay < 1.0 and self.n_steps > 1:
+            growing = None
         return self.grown_last if growing is None else growing
 
     def advance(
@@ -182,7 +190,7 @@ class Model:
         cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
         with np.errstate(over="ignore", invalid="ignore"):
             gap = cells.values - outcome.predicted
-            size, error = (math.sqrt(v @ v) for v in (cells.values, gap))
+            size, missed = (math.sqrt(dot(v, v)) for v in (cells.values, gap))
         filled = revised = unchanged = None
         if absorbed is not None:
             filled, revised, unchanged = (
@@ -196,8 +204,9 @@ class Model:
             in_old_box=len(cells.values) - n_grown,
             retracted=retracted,
             new_labels={n: len(f) for n, f in zip(self.modes.names, arrival.fresh, strict=True)},
-            prequential_error=error / size if size > 0.0 else None,
+            prequential_error=missed / size if size > 0.0 else None,
             norm=size,
+            missed=missed,
             objective=outcome.objective,
             alpha=outcome.alpha,
             strategy=outcome.strategy,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
+from tensortide.errors import SolveError
 from tensortide.experiments import run, streams
 from tensortide.experiments.figures import draw
 from tensortide.experiments.fitness import RunningFitness, fitness_of_known
@@ -125,18 +126,25 @@ def test_the_triangle_scores_loaded_cells_and_those_to_come_apart():
 def test_perturbed_values_change_by_five_percent_at_most_and_count_for_the_score():
     x = np.ones((10, 3, 20))
     given = streams.triangle(x, first=10, perturb=0.05, seed=1)
-    changed = 0
+    changed, now = 0, x.copy()
+    lowest = highest = 0.0
     known = len(given.first["records"])
     for step in given.steps():
         batch = step.batch["records"]
         values = batch.values
-        assert (np.abs(values - 1.0) <= 0.05 * 12).all()
+        before = now.copy()
+        now[tuple(batch.coords.T)] = values
+        shares = now / before - 1.0
+        assert (np.abs(shares) <= 0.05 + 1e-12).all()
+        lowest, highest = min(lowest, shares.min()), max(highest, shares.max())
         revised = int((values != 1.0).sum())
         assert revised == round(0.02 * known)
         known += len(values) - revised
         changed += revised
         assert step.score([np.ones((n, 1)) for n in batch.shape]) < 1.0
     assert changed > 0
+    assert lowest < -0.03
+    assert highest > 0.03
 
 
 def test_all_methods_of_a_seed_begin_alike():
@@ -160,7 +168,63 @@ def test_a_parameter_is_chosen_on_the_preparation_data_only():
         contender, "step", [1e-6, 0.1, 1.0], streams.slices(spoiled, None, 30), 2, seed=0
     )
     assert chosen == again
-    assert chosen != 1e-6
+    best = max((1e-6, 0.1, 1.0), key=lambda step: _trial_score(contender, step, x[..., :30]))
+    assert chosen == best != 0.1  # another value than the default, as it is clearly better
+
+
+def _trial_score(contender, step, x):
+    """Fit three quarters, stream the rest, score all cells: the rule, once more."""
+    model = tt.OnlineCP(2, "gocpt", seed=0).fit(x[..., :22])
+    model = tt.OnlineCP(2, contender.make(step=step)).fit(
+        x[..., :22], init=model.factors_, max_sweeps=0
+    )
+    scores = []
+    for k in range(22, 30):
+        model.update(x[..., k : k + 1])
+        scores.append(model.score(x[..., : k + 1]))
+    return np.mean(scores)
+
+
+def test_cells_that_judge_a_parameter_are_not_learned():
+    """A tenth of the preparation cells is in no batch; the score looks at them alone."""
+    x = tt.datasets.synthetic((12, 10, 40), 2, seed=0).values
+    seen = tt.simulate.random_mask(x.shape, 0.5, seed=1)
+    first = streams.slices(x, seen, 40).first["records"]
+    trial = run._trial(first, seed=0)
+    steps = list(trial.steps())
+    learned = {tuple(c) for c in trial.first["records"].coords.tolist()}
+    learned |= {tuple(c) for s in steps for c in s.batch["records"].coords.tolist()}
+    held = {tuple(c) for c in first.coords.tolist()} - learned
+    assert len(held) == pytest.approx(0.1 * len(first), rel=0.2)
+    exact = np.nan_to_num(x.copy())
+    spoiled = exact.copy()
+    for cell in held:
+        spoiled[cell] = np.nan
+    factors = tt.OnlineCP(2).fit(x).factors_
+    assert steps[-1].score(factors) > 0.999  # the model of all cells knows those held out
+    known = np.where(np.isnan(spoiled), x, np.nan)
+    assert steps[-1].score(factors) == pytest.approx(fitness_of_known(known, factors))
+
+
+def test_a_run_that_diverges_is_a_result(tmp_path, monkeypatch):
+    scenario = load_scenario("synthetic-factorization")
+
+    def diverge(method, *args):
+        if method.name == "mast":
+            raise SolveError("no finite solution", mode=2, position=0)
+        return wanted(method, *args)
+
+    wanted = run.run_stream
+    monkeypatch.setattr(run, "run_stream", diverge)
+    file = tmp_path / "results.jsonl"
+    run.run_scenario(scenario, 1, file, quick=True, tell=lambda _: None)
+    rows = run.read_rows(file)
+    assert "no finite solution" in next(r for r in rows if r["contender"] == "MAST")["failed"]
+    assert "| MAST" not in table(scenario, rows)
+    twice = [*rows, *(r | {"seed": 1, "fitness": 0.5, "seconds": 1.0} for r in rows)]
+    healed = [{k: v for k, v in r.items() if k != "failed" or r["seed"] == 0} for r in twice]
+    assert "| MAST (failed in 1 of 2) |" in table(scenario, healed)
+    assert draw(scenario, rows, tmp_path, "figure")
 
 
 def test_an_unknown_experiment_is_named():
@@ -176,4 +240,4 @@ def test_results_are_json_lines(tmp_path):
         row = json.loads(line)
         assert row["steps"] == 135
         assert row["seconds"] > 0.0
-        assert len(row["curve"]) >= 60
+        assert 40 <= len(row["curve"]) <= run.POINTS

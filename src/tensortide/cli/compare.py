@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tensortide.cli.compare_picture import draw
-from tensortide.compare import Result, Task, compare, prepare
+from tensortide.compare import Result, Task, compare, final_cells, prepare
 from tensortide.data.steps import Steps
 from tensortide.errors import InputError
 from tensortide.methods import METHODS, method_named
@@ -31,7 +31,7 @@ def run_compare(
     if picture is not None:
         _check_picture(picture)
     steps = task.steps()
-    start = prepare(task, steps, progress=None)
+    start, final = prepare(task, steps, progress=None), final_cells(task, steps)
     errors = Console(stderr=True)
     results: list[Result] = []
     with Progress(
@@ -41,7 +41,7 @@ def run_compare(
         bar = progress.add_task("", total=len(names) * len(steps.batches))
         for name in names:
             progress.update(bar, description=name)
-            results.append(compare(task, name, steps, start, lambda: progress.advance(bar)))
+            results.append(compare(task, name, steps, start, final, lambda: progress.advance(bar)))
             progress.update(bar, completed=len(results) * len(steps.batches))
     if all(r.refused is not None for r in results):
         raise InputError(f"no method could run; the first said: {results[0].refused}")
@@ -113,7 +113,7 @@ def _introduction(task: Task, steps: Steps) -> str:
         told.append(
             f"{steps.n_held:,} cells are held out: no method learns them (--hold-out 0 learns all)."
         )
-    elif task.hold_out is None and task.absent != "zero":
+    elif task.hold_out is None and task.absent != "zero" and steps.complete:
         told.append(
             "The first data have no hole, so no cell is held out; --hold-out 0.1 does, and leaves "
             "out the methods that need complete slices."

@@ -29,7 +29,7 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
         levels: list[float] = []
         for result in done:
             errors = [np.nan if e is None else e for e in getattr(result, which)]
-            axis.plot(_along(steps.labels, len(errors)), errors, label=result.method,
+            axis.plot(_along(steps.labels), errors, label=result.method,
                       **line_style(result.method))  # fmt: skip
             levels += [e for e in errors if np.isfinite(e)]
         _limit(axis, levels)
@@ -68,11 +68,9 @@ def _is_number(labels: Sequence[Any]) -> bool:
     return all(isinstance(label, (int, float)) for label in labels)
 
 
-def _along(labels: Sequence[Any], count: int) -> Sequence[Any]:
+def _along(labels: Sequence[Any]) -> Sequence[Any]:
     """Return where the steps stand: their dates or numbers, else one, two, three."""
-    if count == len(labels) and (_is_date(labels) or _is_number(labels)):
-        return labels
-    return range(1, count + 1)
+    return labels if _is_date(labels) or _is_number(labels) else range(1, len(labels) + 1)
 
 
 def _axis_label(task: Task, labels: Sequence[Any]) -> str:

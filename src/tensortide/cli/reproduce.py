@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tensortide.errors import FileError, InputError
+from tensortide.errors import FileError, InputError, NoDataError
 from tensortide.experiments import run
 from tensortide.experiments.figures import draw
 from tensortide.experiments.scenario import Scenario, load_scenario, names
@@ -27,6 +27,7 @@ def reproduce(
     text = None if document is None else _read(document)
     for name in wanted if text is not None else ():
         _inserted(text, name, "")  # refuses a page without marks before anything runs
+    _make_folder(out)
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
     errors = Console(stderr=True)
     with Progress(
@@ -45,18 +46,15 @@ def reproduce(
 
             try:
                 run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
-            except FileError as error:
-                if experiment != "all" or file.is_file():
+            except NoDataError as error:
+                if experiment != "all":
                     raise
                 errors.print(f"{scenario.name} is left out: {error}", soft_wrap=True)
                 continue
             except KeyboardInterrupt:
                 progress.stop()
                 kept = len(_wanted(run.read_rows(file), todo[scenario.name]))
-                errors.print(
-                    f"interrupted: {kept} of {len(todo[scenario.name])} runs of {scenario.name} "
-                    f"are in {file}; the same command goes on from there.", soft_wrap=True,
-                )  # fmt: skip
+                errors.print(_interrupted(file, kept, len(todo[scenario.name])), soft_wrap=True)
                 raise SystemExit(130) from None
             rows = _wanted(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
@@ -67,6 +65,19 @@ def reproduce(
                 text = _inserted(text, scenario.name, markdown)
     if document is not None and text is not None:
         _write(document, text)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{out}: no results can be written there: {error.strerror}.") from None
+
+
+def _interrupted(file: Path, kept: int, total: int) -> str:
+    return (
+        f"interrupted: {kept} of {total} runs are in {file}; the same command goes on from there."
+    )
 
 
 def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:

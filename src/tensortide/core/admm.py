@@ -14,6 +14,7 @@ import numpy as np
 
 from tensortide.core.equations import NormalEquations
 from tensortide.core.objective import Objective
+from tensortide.core.products import dot
 from tensortide.core.prox import Penalty
 from tensortide.core.types import Floats
 from tensortide.core.updates import solve
@@ -54,7 +55,11 @@ class Admm:
         if not block.upper and objective.listed.curvatures is not None:
             # a new row without entries stays at its start: the penalty alone would make it zero
             empty = np.diff(objective.pointers(block)) == 0
-            rows[empty] = self._work.stack[where][empty]
+            start = self._work.stack[where][empty]
+            # a constraint holds for it, too; a penalty waits for its first entries
+            rows[empty] = (
+                self._penalty.prox.apply(start, 0.0) if self._penalty.weight is None else start
+            )
         self._work.stack[where] = rows
         objective.moved(block.mode)
 
@@ -78,8 +83,8 @@ class Admm:
             rows = penalty.prox.apply(free - shifts, 0.5 / weight)
             shifts = shifts + rows - free
             apart, moved = rows - free, rows - before
-            if np.vdot(apart, apart) <= penalty.tol * np.vdot(rows, rows) and (
-                np.vdot(moved, moved) <= penalty.tol * np.vdot(shifts, shifts)
+            if dot(apart, apart) <= penalty.tol * dot(rows, rows) and (
+                dot(moved, moved) <= penalty.tol * dot(shifts, shifts)
             ):
                 break
         self._multipliers[where] = shifts

@@ -16,6 +16,7 @@ from tensortide.core.fading import FAINTEST, faded
 from tensortide.core.growth import start_lower_rows
 from tensortide.core.objective import BoxTerm, Objective
 from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.products import thin_times
 from tensortide.core.recipe import Memory, Recipe
 from tensortide.core.strategies import DataTerms, ZeroFilled, imputed, observed_rows
 from tensortide.core.types import Floats
@@ -70,7 +71,7 @@ def step(
     remembered = {}
     if past is not None:
         new = work.stack[work.lower_part(change.time)]
-        remembered = {"past": past + new.T @ new}
+        remembered = {"past": past + thin_times(new, new)}
     work.stack /= fade.scale
     return finish_step(
         begun, change, factors, value, strategy, alpha=alpha, sweeps=sweeps, memory=remembered
@@ -86,7 +87,7 @@ def _past(factors: Factors, change: Change, memory: Memory | None, decay: float)
         return np.asarray(memory["past"])
     rows = factors.rows()[change.time]
     weights = np.maximum(decay ** np.arange(len(rows) - 1, -1, -1.0), FAINTEST)
-    return np.asarray((rows * weights[:, None]).T @ rows)
+    return thin_times(rows * weights[:, None], rows)
 
 
 def penalty_value(recipe: Recipe, work: Workspace) -> float:

@@ -46,9 +46,11 @@ def step(
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(method, Recipe):
-                return engine.step(method, factors, change, run, memory=memory)
-            flow = recursion.step if isinstance(method, Recursion) else tracking.step
-            outcome = flow(method, factors, change, memory, run)  # type: ignore[arg-type]
+                outcome = engine.step(method, factors, change, run, memory=memory)
+            elif isinstance(method, Recursion):
+                outcome = recursion.step(method, factors, change, memory, run)
+            else:
+                outcome = tracking.step(method, factors, change, memory, run)
     except np.linalg.LinAlgError:
         raise _no_solution(change) from None
     kept = [*outcome.rows, *outcome.memory.values(), np.array(outcome.objective)]

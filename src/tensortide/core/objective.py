@@ -19,6 +19,7 @@ from tensortide.core.boxes import add_boxes, boxes_value, refresh, sum_equations
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.equations import NormalEquations
 from tensortide.core.kernels import entries_value, predict_entries, solve_rows
+from tensortide.core.products import dot
 from tensortide.core.types import Floats, Positions
 from tensortide.core.workspace import Block, Workspace
 
@@ -41,7 +42,7 @@ class Listed:
     @classmethod
     def whole(cls, box: Complete) -> Listed:
         """Return what a complete box adds to a box of reference zero, ``-2 <x, y> + |x|^2``."""
-        return cls(box, None, [], float(np.vdot(box.values, box.values)))
+        return cls(box, None, [], dot(box.values, box.values))
 
     @classmethod
     def squares(cls, entries: AnyEntries) -> Listed:
@@ -50,7 +51,7 @@ class Listed:
         if not len(orders[0].weights):
             return cls(entries, [o.weights for o in orders], [o.values for o in orders], 0.0)
         values = [o.weights * o.values for o in orders]
-        constant = float(values[0] @ orders[0].values)
+        constant = dot(values[0], orders[0].values)
         return cls(entries, [o.weights for o in orders], values, constant)
 
 
@@ -212,7 +213,7 @@ class Objective:
                 (m for m, (stamp, _) in self._products.items() if _current(self._moves, stamp, m)),
                 0,
             )
-            return -2.0 * float(np.vdot(self._product(mode), work.stack[work.part(mode)]))
+            return -2.0 * dot(self._product(mode), work.stack[work.part(mode)])
         first, values = listed.entries.orders[0], listed.values[0]
         return float(
             entries_value(

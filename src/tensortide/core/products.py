@@ -84,9 +84,9 @@ def times_thin(wide: Floats, turned: Floats) -> Floats:
 
 
 def dot(left: Floats, right: Floats) -> float:
-    """Return the sum of products of two vectors.
+    """Return the sum of products of two arrays, number by number.
 
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    return float(times_thin(left[None], right[None])[0, 0])
+    return float(times_thin(left.reshape(1, -1), right.reshape(1, -1))[0, 0])

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tensortide.core.alpha import check_number
+from tensortide.core.products import thin_times, times_thin
 from tensortide.core.types import Floats
 
 
@@ -50,11 +51,11 @@ class Nuclear:
     def apply(self, rows: Floats, weight: float) -> Floats:
         """Return the rows with shrunken singular values."""
         # ``U (S - w)_+ V' = A V (1 - w / S)_+ V'``: the small decomposition of A'A is enough.
-        squares, right = np.linalg.eigh(rows.T @ rows)
+        squares, right = np.linalg.eigh(thin_times(rows, rows))
         sizes = np.sqrt(np.maximum(squares, 0.0))
         live = sizes > max(weight * self.weight, 1e-12 * sizes[-1])
         kept = np.where(live, 1.0 - weight * self.weight / np.where(live, sizes, 1.0), 0.0)
-        return np.asarray(rows @ ((right * kept) @ right.T))
+        return times_thin(rows, (right * kept) @ right.T)
 
     def value(self, rows: Floats) -> float:
         """Return the penalty of a factor."""

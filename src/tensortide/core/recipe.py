@@ -37,19 +37,23 @@ class Limits:
 
 
 class _Shown:
-    """A method shows what can be set; what follows from its name stays out."""
+    """A method shows what was set, by the names that its function has for it."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Return the name and the numbers."""
+        """Return the name, and the parameters that are not what a method has by default."""
         hidden = ("name", "keeps_history", "limits", "resolve", "by_svd")
-        shown = (
-            f"{f.name}={getattr(self, f.name)!r}"
+        shown = [
+            f"{_PARAMETERS.get(f.name, f.name)}={getattr(self, f.name)!r}"
             for f in fields(self)  # type: ignore[arg-type]
-            if f.name not in hidden and getattr(self, f.name) is not None
-        )
-        return f"<method {self.name}: {', '.join(shown)}>"  # type: ignore[attr-defined]
+            if f.name not in hidden and getattr(self, f.name) != f.default
+        ]
+        name: str = self.name  # type: ignore[attr-defined]
+        return f"<method {name}{': ' if shown else ''}{', '.join(shown)}>"
+
+
+_PARAMETERS = {"slice_decay": "gamma", "past_decay": "mu", "stop": "tol", "decay": "forgetting"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

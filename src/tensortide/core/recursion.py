@@ -24,6 +24,7 @@ from tensortide.core.factors import Factors
 from tensortide.core.growth import start_lower_rows
 from tensortide.core.objective import Objective
 from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.products import dot
 from tensortide.core.recipe import Memory, Recursion
 from tensortide.core.strategies import ZeroFilled, observed_rows
 from tensortide.core.types import Floats
@@ -74,7 +75,7 @@ def step(
         start_lower_rows(work, change.entries, method.beta, begun.means, absent_zero=full)
         objective.moved(change.time)
     value = objective.value()
-    value += method.beta * float(np.vdot(work.stack, work.stack))
+    value += method.beta * dot(work.stack, work.stack)
     strategy = "slices" if full else "rows"
     return finish_step(begun, change, factors, value, strategy, memory=_packed(sums))
 

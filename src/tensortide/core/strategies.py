@@ -11,6 +11,7 @@ import numpy as np
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries
 from tensortide.core.objective import BoxTerm, Listed, model_values
+from tensortide.core.products import dot
 from tensortide.core.types import Flags, Floats
 from tensortide.core.workspace import Workspace
 
@@ -46,7 +47,7 @@ def imputed(work: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]
         residual = order.weights * gap if len(order.weights) else gap
         residuals.append(residual)
         if mode == 0:
-            constant = float(residual @ gap + 2.0 * (residual @ y))
+            constant = dot(residual, gap) + 2.0 * dot(residual, y)
             if len(order.weights):
                 curvature = max(1.0, float(order.weights.max(initial=0.0)))
     box = BoxTerm(curvature, work.stack.copy(), upper_only=False)
@@ -81,7 +82,7 @@ class ZeroFilled:
                 boxed[_in_old_box(work, entries, mode)] = 0.0
             curvatures.append(weights - boxed)
             values.append(weights * order.values)
-        constant = float(values[0] @ entries.orders[0].values)
+        constant = dot(values[0], entries.orders[0].values)
         plain = not any(h.any() for h in curvatures)
         return Listed(entries, None if plain else curvatures, values, constant), boxes
 

@@ -53,7 +53,7 @@ def begin(method: Tracking, rows: Sequence[Floats], change: Change) -> Memory:
             mixing = np.linalg.pinv((sizes[:, None] * basis).T) @ others
             parts = {"basis": basis, "sizes": sizes, "mixing": mixing}
         else:
-            parts = {"sums": (columns @ c).T.copy(), "past": c.T @ c}
+            parts = {"sums": thin_times(c, columns.T), "past": thin_times(c, c)}
         memory |= {f"{name}_{mode}": part for name, part in parts.items()}
     return memory
 

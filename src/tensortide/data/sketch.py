@@ -39,9 +39,9 @@ class DistinctCells:
 
     def covers(self, shape: Shape) -> bool:
         """Whether every cell of a tensor of this shape, and nothing else, is known."""
-        if self.base or self.reported:
+        if self.reported:
             return False
-        return not prod(shape) if not self.full else self.full == shape
+        return self.full == shape if self.full else not prod(shape)
 
     def filled(self, shape: Shape) -> DistinctCells:
         """Return the count after all other cells of a larger box have come."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,8 @@ class Held:
 class Steps:
     """Preparation and batches; `labels` are the values of the column that makes the steps.
 
-    Of the records, `within` repeat a cell of the same step and `across` one of an earlier step.
+    Of the records, `within` repeat a cell of the same step and `across` one of an earlier step;
+    `complete` says that the preparation has no hole.
     """
 
     first: pa.Table
@@ -37,6 +39,7 @@ class Steps:
     labels: list[Any]
     within: int
     across: int
+    complete: bool
 
     @property
     def n_held(self) -> int:
@@ -56,33 +59,33 @@ def cut(
     """
     counting = duplicates == "count"
     _check_columns(table, modes, value, step_by, counting=counting)
-    groups, labels = _grouped(table[step_by], step_by, start)
-    cells, counts = _cells(table, modes)
-    of_step = groups * (int(cells.max()) + 1) + cells
-    _, first_of_step = np.unique(of_step, return_index=True)
-    if duplicates == "error" and len(first_of_step) < len(cells):
+    ranks = _ranked(table[step_by], step_by)
+    n_first = min(max(1, round(start * (int(ranks.max()) + 1))), int(ranks.max()))
+    groups = np.maximum(ranks - n_first + 1, 0)
+    cells, codes = _cells(table, modes)
+    of_step = ranks * (int(cells.max()) + 1) + cells
+    n_reports = len(np.unique(of_step))
+    if duplicates == "error" and n_reports < len(cells):
         _refuse_repeats(of_step)
-    within = len(cells) - len(first_of_step)
-    across = len(first_of_step) - len(np.unique(cells))
+    prepared = groups == 0
+    complete = _complete(cells[prepared], [c[prepared] for c in codes])
     if hold_out is None:
-        n_first = len(np.unique(cells[groups == 0]))
-        sizes = [len(np.unique(codes[groups == 0])) for codes in counts]
-        hold_out = 0.0 if n_first == np.prod(np.array(sizes, float)) else 0.1
-    known = np.zeros(int(cells.max()) + 1, bool)
-    known[cells[groups == 0]] = True
-    kept_back = np.random.default_rng([seed, 3]).random(len(known)) < hold_out
-    aside = (kept_back & ~known)[cells]
-    order = np.argsort(groups, kind="stable")
-    ends = np.searchsorted(groups[order], np.arange(len(labels) + 2))
+        hold_out = 0.0 if complete else 0.1
+    aside = _aside(cells, codes, prepared, hold_out, seed)
+    order = np.argsort(ranks, kind="stable")
+    order = order[~_superseded(ranks, cells, prepared)[order]]
+    ends = np.searchsorted(groups[order], np.arange(int(groups.max()) + 2))
+    _, where = np.unique(ranks, return_index=True)
     chosen = table.select(list(dict.fromkeys([*modes, *([] if counting else [value])])))
     parts = [order[a:b] for a, b in pairwise(ends)]
     return Steps(
         chosen.take(parts[0]),
         [chosen.take(part[~aside[part]]) for part in parts[1:]],
         [_held(chosen, modes, value, part, cells, aside, duplicates) for part in parts[1:]],
-        labels,
-        within,
-        across,
+        table[step_by].take(where[n_first:]).to_pylist(),
+        len(cells) - n_reports,
+        n_reports - len(np.unique(cells)),
+        complete,
     )
 
 
@@ -90,19 +93,30 @@ def _check_columns(
     table: pa.Table, modes: Sequence[str], value: str, step_by: str, *, counting: bool
 ) -> None:
     needed = (*modes, *(() if counting else (value,)), step_by)
-    missing = [c for c in needed if c not in table.column_names]
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"there are two columns {twice!r}; give every column a name of its own.")
+    if not table.num_rows:
+        raise InputError("there are no records.")
+    missing = [c for c in needed if c not in names]
     if missing:
         raise InputError(
             f"there is no column {missing[0]!r}; the columns are {', '.join(table.column_names)}."
         )
+    for name in (*modes, step_by):
+        if str(table[name].type).startswith(("list", "large_list", "fixed_size", "struct", "map")):
+            raise InputError(
+                f"column {name!r} has values of the kind {table[name].type}, which are no labels."
+            )
     if step_by == value and not counting:
         raise InputError(f"column {value!r} has the values; step by a column of dates or labels.")
     if value in modes and not counting:
         raise InputError(f"column {value!r} cannot be both a mode and the values.")
 
 
-def _grouped(column: pa.ChunkedArray, name: str, start: float) -> tuple[Positions, list[Any]]:
-    """Return the step of each record, 0 for the preparation, and the labels of the others."""
+def _ranked(column: pa.ChunkedArray, name: str) -> Positions:
+    """Return the number of the value of each record, in ascending order."""
     import pyarrow.compute as pc
 
     if column.null_count:
@@ -110,17 +124,47 @@ def _grouped(column: pa.ChunkedArray, name: str, start: float) -> tuple[Position
     if str(column.type).startswith("dictionary"):
         column = column.cast(column.type.value_type)
     ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
-    codes = ranks.astype(np.int64) - 1
+    codes: Positions = ranks.astype(np.int64) - 1
     n_values = int(codes.max()) + 1 if len(codes) else 0
     if n_values < 3:
         raise InputError(
             f"column {name!r} has {n_values} distinct {'value' if n_values == 1 else 'values'}; a "
             "comparison needs at least 3 steps."
         )
-    first = min(max(1, round(start * n_values)), n_values - 1)
-    _, where = np.unique(codes, return_index=True)
-    labels = column.take(where[first:]).to_pylist()
-    return np.maximum(codes - first + 1, 0), labels
+    return codes
+
+
+def _complete(cells: Positions, codes: Sequence[Positions]) -> bool:
+    """Whether every combination of the labels is there."""
+    sizes = [len(np.unique(c)) for c in codes]
+    return len(np.unique(cells)) == prod(sizes)
+
+
+def _superseded(ranks: Positions, cells: Positions, prepared: Flags) -> Flags:
+    """Mark records of the preparation whose cell is reported again at a later step of it.
+
+    The preparation is learned at once; what counts is the last report, as if it had been
+    learned step by step.
+    """
+    latest = np.zeros(int(cells.max()) + 1, np.int64)
+    np.maximum.at(latest, cells[prepared], ranks[prepared])
+    return prepared & (ranks < latest[cells])
+
+
+def _aside(
+    cells: Positions, codes: Sequence[Positions], prepared: Flags, share: float, seed: int
+) -> Flags:
+    """Mark the records of the cells that are kept back: none that the preparation has.
+
+    A label that would otherwise never be learned gets all its cells back.
+    """
+    chosen = np.random.default_rng([seed, 3]).random(int(cells.max()) + 1) < share
+    chosen[cells[prepared]] = False
+    for code in codes:
+        learned = np.zeros(int(code.max()) + 2, bool)
+        learned[code[~chosen[cells]] + 1] = True
+        chosen[cells[~learned[code + 1]]] = False
+    return chosen[cells]
 
 
 def _cells(table: pa.Table, modes: Sequence[str]) -> tuple[Positions, list[Positions]]:
@@ -141,7 +185,7 @@ def _refuse_repeats(of_step: Positions) -> None:
     order = np.argsort(of_step, kind="stable")
     again = np.flatnonzero(np.diff(of_step[order]) == 0)
     later = again[np.argmin(order[again + 1])]
-    first, second = int(order[later]) + 1, int(order[later + 1]) + 1
+    first, second = int(order[later]), int(order[later + 1])
     raise InputError(
         f"records {first} and {second} are for the same cell in the same step; say what several "
         "records of a cell mean: --duplicates last, sum, mean or count."

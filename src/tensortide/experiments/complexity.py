@@ -17,6 +17,8 @@ from tensortide.data.batch import Batch
 from tensortide.estimator import OnlineCP
 from tensortide.experiments.scenario import Contender, Scenario, Source
 
+NOISE = 0.1  # without it, methods that iterate until nothing moves would stop at once
+
 
 def run(scenario: Scenario, source: Source, contender: Contender, *, quick: bool) -> dict[str, Any]:
     """Return seconds and bytes per step for each size, and the exponents."""
@@ -49,7 +51,8 @@ def _measure(
 ) -> tuple[float, float]:
     """Return the median seconds of a step and the bytes that the model holds."""
     repeats = options["repeats"]
-    truth = simulate.low_rank((side, side, before + repeats + 1), rank, seed=side + before)
+    shape = (side, side, before + repeats + 1)
+    truth = simulate.low_rank(shape, rank, seed=side + before, noise=NOISE)
     x = truth.dense()
     mask = simulate.random_mask(x.shape, observed, seed=1)
     model = OnlineCP(rank, contender.make())

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.experiments.scenario import Scenario
 from tensortide.experiments.tables import CELLS, nearly_exact
-from tensortide.readers.styles import BLUE, ORANGE, line_style, plotting
+from tensortide.readers.styles import BLUE, line_style, plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,7 @@ ROUNDED = 1e-10  # to what fitness is rounded in the results
 def draw(scenario: Scenario, rows: Sequence[Row], folder: Path, stem: str) -> list[Path]:
     """Write the figure of a scenario as PNG and SVG; return the files."""
     pyplot = plotting()
+    rows = [r for r in rows if "failed" not in r]
     panels = {"complexity": _complexity, "ablation": _ablation}.get(scenario.setting, _curves)
     figure = panels(pyplot, scenario, rows)
     n_seeds = len({r["seed"] for r in rows})
@@ -79,15 +80,14 @@ def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
 def _ablation(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
     figure, axes = pyplot.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
     for axis, source in zip(axes.flat, scenario.data, strict=False):
-        for contender, colour, line in zip(
-            scenario.contenders, (BLUE, ORANGE), ("-", "--"), strict=True
-        ):
+        for contender, line in zip(scenario.contenders, ("o-", "s--"), strict=True):
             mine = [r for r in rows if r["case"] == source.label]
             mine = [r for r in mine if r["contender"] == contender.label]
             if mine:
                 curve = np.mean([r["curve"] for r in mine], axis=0)[1:]
-                axis.plot(curve[:, 1], curve[:, 2], line, color=colour, label=contender.label,
-                          marker="o", markersize=2.5)  # fmt: skip
+                axis.plot(curve[:, 1], curve[:, 2], line, color=BLUE, label=contender.label,
+                          markersize=3,
+                          markerfacecolor="white" if "s" in line else BLUE)  # fmt: skip
         axis.set_title(source.label, fontsize=10)
         axis.set_xlabel("time, seconds (log)")
         axis.set_xscale("log")

@@ -17,7 +17,7 @@ import numpy as np
 from tensortide.core.recipe import Method
 from tensortide.core.types import Floats
 from tensortide.data.batch import Batch
-from tensortide.errors import FileError
+from tensortide.errors import FileError, SolveError
 from tensortide.estimator import OnlineCP
 from tensortide.experiments import ablation, complexity, streams
 from tensortide.experiments.fitness import fitness_of_known
@@ -84,9 +84,12 @@ def stream_result(
     chosen = {}
     for name, grid in contender.choose.items():
         chosen[name] = choose(contender, name, grid, given, scenario.rank, seed)
-    return run_stream(contender.make(**chosen), given, start, scenario.rank, seed) | {
-        "chosen": chosen
-    }
+    method = contender.make(**chosen)
+    try:
+        result = run_stream(method, given, start, scenario.rank, seed)
+    except SolveError as error:  # a method that diverges beyond all numbers is a result, too
+        result = {"failed": str(error)}
+    return result | {"chosen": chosen}
 
 
 def prepare(given: Problem, rank: int, seed: int) -> list[Floats]:
@@ -108,7 +111,7 @@ def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, s
         scores.append(step.score(rows))
         if step.to_come is not None:
             to_come.append(step.to_come(rows))
-    every = max(1, len(scores) // POINTS)
+    every = -(-len(scores) // (POINTS - 1))
     picked = sorted({*range(0, len(scores), every), len(scores) - 1})
     elapsed = np.cumsum(seconds)
     return {
@@ -133,10 +136,13 @@ def choose(
     """
     trial = _trial(given.first["records"], seed)
     start = prepare(trial, rank, seed)
-    scores = {
-        value: run_stream(contender.make(**{name: value}), trial, start, rank, seed)["fitness"]
-        for value in grid
-    }
+    scores = {}
+    for value in grid:
+        try:
+            result = run_stream(contender.make(**{name: value}), trial, start, rank, seed)
+            scores[value] = result["fitness"]
+        except SolveError:
+            scores[value] = -np.inf
     default = float(signature(METHODS[contender.method]).parameters[name].default)
     best = max(grid, key=lambda value: scores[value])
     return best if scores[best] > scores[default] + CLEARLY else default

@@ -25,8 +25,13 @@ def table(scenario: Scenario, rows: Sequence[Row]) -> str:
 
 
 def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
-    found = [(c.label, _of(rows, source, c.label)) for c in scenario.contenders]
-    found = [(label, mine) for label, mine in found if mine]
+    found = []
+    for contender in scenario.contenders:
+        mine = _of(rows, source, contender.label)
+        done = [r for r in mine if "failed" not in r]
+        failed = f" (failed in {len(mine) - len(done)} of {len(mine)})" if done != mine else ""
+        if done:
+            found.append((contender.label + failed, done))
     if not found:
         return ""
     if any(r["quick"] for r in rows):  # less data: the paper's numbers have no place beside it
@@ -68,7 +73,7 @@ def _spread(values: Sequence[float], form: str) -> str:
 
 
 def _paper(source: Source, label: str, which: int, form: str) -> str:
-    numbers = source.paper.get(label)
+    numbers = source.paper.get(label.partition(" (failed")[0])
     return f"{numbers[which]:{form}}" if numbers else ""
 
 

@@ -132,8 +132,74 @@ def test_repeated_cells_are_counted_and_named():
     steps = Task(pa.concat_tables([late, again]), **TASK | {"step_by": "seen"}).steps()
     assert (steps.within, steps.across) == (0, 3)
     shuffled = pa.concat_tables([once.slice(200, 1), once])
-    with pytest.raises(tt.InputError, match="records 0 and 201 are for the same cell"):
+    with pytest.raises(tt.InputError, match=r"records 0 and 201 \(.*\) are for the same cell"):
         Task(shuffled, **TASK, duplicates="error").steps()
+
+
+def versions():
+    """Every cell at three report dates; the value is that of the last one, newest first in file."""
+    day = table()
+    parts = []
+    for late in (2, 1, 0):
+        seen = pa.array([d + late for d in day["day"].to_pylist()])
+        values = pa.array(day["count"].to_numpy() * (1.0 if late == 2 else 100.0))
+        parts.append(day.set_column(3, "count", values).append_column("seen", seen))
+    return pa.concat_tables(parts)
+
+
+@pytest.mark.parametrize("rule", ["last", "sum", "mean", "error"])
+def test_in_the_preparation_the_latest_report_counts_wherever_it_stands(rule):
+    task = Task(versions(), **TASK | {"step_by": "seen"}, duplicates=rule)
+    steps = task.steps()
+    assert (steps.within, steps.across) == (0, 2 * 6 * 4 * 16)
+    truth = {(p, k, d): v for p, k, d, v in zip(*table().to_pydict().values(), strict=True)}
+    for row in steps.first.to_pylist():
+        value = truth[row["place"], row["kind"], row["day"]]
+        last = row["day"] + 2 < steps.labels[0]
+        assert row["count"] == pytest.approx(value if last else 100.0 * value)
+    cells = [(r["place"], r["kind"], r["day"]) for r in steps.first.to_pylist()]
+    assert len(set(cells)) == len(cells)
+
+
+def test_the_order_of_the_records_decides_nothing():
+    holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
+    other = holes.take(np.random.default_rng(1).permutation(holes.num_rows))
+    held = [
+        {tuple(r.values()) for h in Task(t, **TASK).steps().held for r in h.labels.to_pylist()}
+        for t in (holes, other)
+    ]
+    assert held[0] == held[1]
+    one, two = (results_of(Task(t, **TASK), ["gocpte"])[0] for t in (holes, other))
+    assert one.error_held == pytest.approx(two.error_held, rel=1e-3)  # another random start
+
+
+def test_the_spread_is_that_of_leaving_out_a_step():
+    holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
+    (result,) = results_of(Task(holes, **TASK, hold_out=0.3), ["gocpte"])
+    assert 0.0 < result.error_held_spread < result.error_held
+    assert min(result.errors_held) < result.error_held < max(result.errors_held)
+
+
+def test_a_day_of_zeros_counts_and_has_its_place():
+    """A batch of zeros that was predicted to be something is missed, though it has no share."""
+    zero = table()
+    values = zero["count"].to_numpy().copy()
+    values[zero["day"].to_numpy() == 12] = 0.0
+    zero = zero.set_column(3, "count", pa.array(values))
+    (result,) = results_of(Task(zero, **TASK), ["gocpte"])
+    assert [e is None for e in result.errors] == [day == 12 for day in range(8, 16)]
+    assert [e is None for e in result.errors_after] == [day == 12 for day in range(8, 16)]
+    without = zero.filter(pa.array(zero["day"].to_numpy() != 12))
+    (other,) = results_of(Task(without, **TASK, start=8 / 15), ["gocpte"])
+    assert result.error > other.error + 0.02
+
+
+def test_a_label_is_never_held_out_altogether():
+    holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
+    steps = Task(holes, **TASK, hold_out=0.9).steps()
+    learned = {d for b in [steps.first, *steps.batches] for d in b["day"].to_pylist()}
+    assert learned == set(range(16))
+    assert steps.n_held > 50
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
@@ -169,6 +235,45 @@ def test_broken_and_unknown_files_are_named(tmp_path):
     (tmp_path / "two.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(tt.FileError, match=r"two.csv: cannot be read as csv.*row #3|Expected 2"):
         read_source(str(tmp_path / "two.csv"))
+
+
+def test_what_spreadsheets_write_is_read_or_named(tmp_path):
+    file = tmp_path / "data.csv"
+    file.write_text("place;count\nUlm;3\nNA;4\n")
+    assert read_source(str(file)).to_pydict() == {"place": ["Ulm", "NA"], "count": [3, 4]}
+    file.write_text("place,count\n,3\nKiel,4\n")
+    assert read_source(str(file))["place"].null_count == 1
+    file.write_bytes("place,count\nM\xfcnchen,3\n".encode("latin-1"))
+    with pytest.raises(tt.FileError, match="column 'place' is not UTF-8"):
+        read_source(str(file))
+    (tmp_path / "list.json").write_text('[{"place": "Ulm"}]')
+    with pytest.raises(tt.FileError, match="one object per line"):
+        read_source(str(tmp_path / "list.json"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("place,kind,day,count\n", "there are no records"),
+        ("place,kind,day,count,count\na,b,1,2,3\n", "two columns 'count'"),
+        ("place,kind,day,count\na,b,1,2\na,b,2,n/a\n", "not 'n/a' as in record 1"),
+        ("place,kind,day,count\na,b,1,2\na,b,2,\na,b,3,\n", "missing in record 1 .* and 1 more"),
+        ("place,kind,day,count\na,b,1,2\n,b,2,3\n", "'place' is missing in record 1"),
+        ("place,kind,day,count\na,b,1,2\na,b,2,inf\n", "'count' is not finite in record 1"),
+        ("place,kind,day,count\na,b,1,2\na,b,2,3\n", "has 2 distinct values"),
+    ],
+)
+def test_bad_tables_are_refused_by_the_record_of_the_file(tmp_path, text, message):
+    file = tmp_path / "data.csv"
+    file.write_text(text)
+    with pytest.raises(tt.InputError, match=message):
+        Task(read_source(str(file)), **TASK).steps()
+
+
+def test_nested_columns_are_no_labels():
+    nested = pa.table({"place": [["a"]], "kind": ["b"], "day": [1], "count": [1.0]})
+    with pytest.raises(tt.InputError, match="column 'place' holds list"):
+        Task(nested, **TASK).steps()
 
 
 def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):

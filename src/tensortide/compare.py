@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
@@ -77,6 +78,7 @@ class Result:
     errors_held: list[float | None] = field(default_factory=list)
     error: float | None = None
     error_held: float | None = None
+    error_held_spread: float | None = None
     fitness: float | None = None
     seconds: float = 0.0
     bytes: int = 0
@@ -89,17 +91,27 @@ class _Share:
     """The size of errors against the size of values, over many steps."""
 
     def __init__(self) -> None:
-        self.missed = self.size = 0.0
+        self.squares: list[tuple[float, float]] = []
 
     def add(self, missed: float, size: float) -> float | None:
         """Count a step (two norms) and return its own share."""
-        self.missed += missed**2
-        self.size += size**2
+        self.squares.append((missed**2, size**2))
         return missed / size if size > 0.0 else None
 
     def total(self) -> float | None:
         """Return the share over all steps."""
-        return float(np.sqrt(self.missed / self.size)) if self.size > 0.0 else None
+        missed, size = np.array(self.squares).sum(axis=0)
+        return float(np.sqrt(missed / size)) if size > 0.0 else None
+
+    def spread(self) -> float | None:
+        """Return the standard error of the share: the jackknife, leaving out one step each."""
+        squares = np.array(self.squares)
+        squares = squares[squares[:, 1] > 0.0]
+        if len(squares) < 3:
+            return None
+        missed, size = (squares.sum(axis=0) - squares).T
+        left_out = np.sqrt(missed / size)
+        return float(np.sqrt((len(squares) - 1) * np.mean((left_out - left_out.mean()) ** 2)))
 
 
 def compare(
@@ -132,6 +144,7 @@ def compare(
         return result
     result.bytes = model.state_bytes_
     result.error, result.error_held = new.total(), held.total()
+    result.error_held_spread = held.spread()
     labels, values = final
     result.fitness = fitness(values, model.predict(labels))
     return result
@@ -171,7 +184,10 @@ def final_cells(task: Task, steps: Steps) -> tuple[Any, Floats]:
 
     The rule for duplicates holds within a step: the last one that has a cell says what it is.
     """
-    keeper = task.model("gocpt", rank=1).fit(steps.first, max_sweeps=1, starts=1, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are about the model, which is not used
+        keeper = task.model("gocpt", rank=1)
+        keeper.fit(steps.first, max_sweeps=1, starts=1, progress=False)
     for batch in steps.batches:
         keeper.update(batch)
     store = keeper._fitted().store

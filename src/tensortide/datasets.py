@@ -38,6 +38,11 @@ class Dataset:
     source: str
     licence: str
 
+    def __repr__(self) -> str:
+        """Show what it is, not all its numbers."""
+        shape = " x ".join(f"{n} {m}" for m, n in zip(self.modes, self.values.shape, strict=True))
+        return f"Dataset({self.name!r}, {shape})"
+
     def records(self, value: str = "value") -> dict[str, AnyArray]:
         """Return the known cells as a dict of columns, which `OnlineCP` takes."""
         cells = np.nonzero(~np.isnan(self.values))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortide.core.alpha import brief
 from tensortide.core.types import AnyArray, Flags, Floats, Positions, Shape
 from tensortide.errors import InputError
 
@@ -20,7 +21,9 @@ def check_rank(rank: Any) -> int:
     """Return the rank as an int."""
     number = _whole(rank)
     if number is None or not 1 <= number <= LARGEST_RANK:
-        raise InputError(f"rank must be a whole number from 1 to {LARGEST_RANK}, not {rank!r}.")
+        raise InputError(
+            f"rank must be a whole number from 1 to {LARGEST_RANK}, not {brief(rank)}."
+        )
     return number
 
 

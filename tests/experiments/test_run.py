@@ -158,7 +158,7 @@ def test_all_methods_of_a_seed_begin_alike():
 
 def test_a_parameter_is_chosen_on_the_preparation_data_only():
     """Whatever comes later, the choice is the same; a clearly better value is taken."""
-    x = tt.simulate.low_rank((8, 7, 40), 2, seed=0, drift=3.0).dense()
+    x = np.random.default_rng(0).normal(size=(8, 7, 40))  # noise: the smallest step is the best
     contender = Contender("online_sgd", "sgd", choose={"step": [1e-6, 0.1, 1.0]})
     given = streams.slices(x, None, 30)
     chosen = run.choose(contender, "step", [1e-6, 0.1, 1.0], given, 2, seed=0)
@@ -230,6 +230,18 @@ def test_a_run_that_diverges_is_a_result(tmp_path, monkeypatch):
 def test_an_unknown_experiment_is_named():
     with pytest.raises(tt.InputError, match="no experiment 'nothing'; there are ablation"):
         load_scenario("nothing")
+    with pytest.raises(tt.InputError, match="did you mean 'synthetic-completion'"):
+        load_scenario("synthetic_completion")
+
+
+def test_small_versions_say_so():
+    scenario = load_scenario("synthetic-completion")
+    source = scenario.data[0]
+    assert scenario.label_of(source, quick=False) == "synthetic 50 x 50 x 500, 2 % observed"
+    assert (
+        scenario.label_of(source, quick=True)
+        == "synthetic 30 x 30 x 150, 10 % observed, quick version"
+    )
 
 
 def test_results_are_json_lines(tmp_path):

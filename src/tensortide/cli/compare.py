@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,12 +26,30 @@ def run_compare(
     task: Task, *, title: str, methods: str | None, picture: Path | None, as_json: bool
 ) -> None:
     """Run the comparison, print the table and write the picture."""
-    names = list(METHODS) if methods is None else [m.strip() for m in methods.split(",")]
+    names = list(METHODS)
+    if methods is not None:
+        names = [m.strip() for m in methods.split(",") if m.strip()]
     for name in names:
         method_named(name)
     if picture is not None:
         _check_picture(picture)
     steps = task.steps()
+    results = _run_all(task, names, steps)
+    if all(r.refused is not None for r in results):
+        raise InputError(f"no method could run; the first said: {results[0].refused}")
+    if as_json:
+        for result in results:
+            print(json.dumps(asdict(result)))
+    else:
+        _print(task, steps, results)
+    if picture is not None:
+        draw(task, steps, sorted(results, key=_rank_of), picture, title)
+        if not as_json:
+            print(f"picture: {picture}")
+
+
+def _run_all(task: Task, names: Sequence[str], steps: Steps) -> list[Result]:
+    """Run the methods one after the other, all from the same preparation."""
     start, final = prepare(task, steps, progress=None), final_cells(task, steps)
     errors = Console(stderr=True)
     results: list[Result] = []
@@ -43,17 +62,9 @@ def run_compare(
             progress.update(bar, description=name)
             results.append(compare(task, name, steps, start, final, lambda: progress.advance(bar)))
             progress.update(bar, completed=len(results) * len(steps.batches))
-    if all(r.refused is not None for r in results):
-        raise InputError(f"no method could run; the first said: {results[0].refused}")
-    if as_json:
-        for result in results:
-            print(json.dumps(asdict(result)))
-    else:
-        _print(task, steps, results)
-    if picture is not None:
-        draw(task, steps, results, picture, title)
-        if not as_json:
-            print(f"picture: {picture}")
+            if not errors.is_terminal:
+                errors.print(f"{name}: {results[-1].seconds:.2f} s", highlight=False)
+    return results
 
 
 def _check_picture(picture: Path) -> None:
@@ -78,7 +89,7 @@ def _print(task: Task, steps: Steps, results: list[Result]) -> None:
     for r in sorted(able, key=_rank_of):
         table.add_row(
             r.method,
-            *([_number(r.error_held)] if steps.n_held else []),
+            *([_with_spread(r)] if steps.n_held else []),
             _number(r.error),
             _number(r.fitness),
             f"{r.seconds:.2f}",
@@ -101,28 +112,45 @@ def _introduction(task: Task, steps: Steps) -> str:
         f"then {n:,} {'step' if n == 1 else 'steps'} by {task.step_by}: each batch is predicted, "
         "then learned."
     ]
+    if all(isinstance(label, str) for label in steps.labels):
+        shown = ", ".join(map(repr, steps.labels[:3]))
+        told.append(
+            f"{task.step_by} is text, so the steps go in its alphabetical order: {shown} ..."
+        )
     if steps.within:
         told.append(
-            f"{steps.within:,} records repeat a cell of their own step: {_RULES[task.duplicates]} "
-            "(--duplicates). If they are later versions of it, name the column that says when "
-            "they came: --step-by."
+            f"{steps.within:,} records repeat a cell of their own step: {_RULES[task.duplicates]}."
         )
     if steps.across:
         told.append(f"{steps.across:,} records repeat or correct a cell of an earlier step.")
-    if steps.n_held:
+    if task.duplicates == "count" and task.absent != "zero":
+        told.append("Cells without a record are unknown; --absent zero makes them zeros.")
+    told.append(_about_held(task, steps))
+    n_parameters = task.rank * sum(len(set(steps.first[m].to_pylist())) for m in task.modes)
+    if n_parameters > n_first:
         told.append(
-            f"{steps.n_held:,} cells are held out: no method learns them (--hold-out 0 learns all)."
-        )
-    elif task.hold_out is None and task.absent != "zero" and steps.complete:
-        told.append(
-            "The first data have no hole, so no cell is held out; --hold-out 0.1 does, and leaves "
-            "out the methods that need complete slices."
+            f"The first data have fewer records than the model has numbers ({n_parameters:,}): take "
+            "a smaller --rank or a larger --start."
         )
     return "\n".join(told)
 
 
+def _about_held(task: Task, steps: Steps) -> str:
+    if steps.n_held:
+        return f"{steps.n_held:,} cells are held out: no method learns them (see --hold-out)."
+    if task.absent == "zero":
+        return "No cell is held out, as it would count as zero."
+    if task.hold_out is None and steps.complete:
+        return (
+            "The first data have no hole, so no cell is held out; --hold-out 0.1 does, and leaves "
+            "out the methods that need complete slices."
+        )
+    return "No cell is held out."
+
+
 _RULES = {
-    "last": "the last one counts",
+    "last": "only the last one counts (events are added up with --duplicates sum or count, later "
+    "versions of a value are told apart with --step-by and the column that says when they came)",
     "sum": "they are summed",
     "mean": "their mean counts",
     "count": "they are counted",
@@ -135,8 +163,14 @@ def _explanation(steps: Steps) -> str:
         "label predicted with the mean of its mode"
     )
     if steps.n_held:
-        text += "; of cells held out after the rest of their batch was learned"
-    return text + ". fitness: 1 - |x - y| / |x| on all cells learned, at the end."
+        text += (
+            "; of cells held out after the rest of their batch was learned (± its standard error, "
+            "from leaving out one step each; best first)"
+        )
+    text += ". fitness: 1 - |x - y| / |x| on all cells learned, at the end"
+    if not steps.n_held:
+        text += " (best first; it favours methods that keep history and says little of other cells)"
+    return text + "."
 
 
 def _refusals(results: list[Result]) -> list[str]:
@@ -155,6 +189,11 @@ def _rank_of(result: Result) -> float:
     if result.error_held is not None:
         return result.error_held
     return -(result.fitness or 0.0)
+
+
+def _with_spread(result: Result) -> str:
+    spread = result.error_held_spread
+    return _number(result.error_held) + (f" ± {spread:.3f}" if spread is not None else "")
 
 
 def _number(value: float | None) -> str:

@@ -27,9 +27,10 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
     done = [r for r in results if r.refused is None]
     for axis, (which, what) in zip(axes, panels, strict=True):
         levels: list[float] = []
-        for result in done:
+        for result in reversed(done):  # the best one on top
             errors = [np.nan if e is None else e for e in getattr(result, which)]
             axis.plot(_along(steps.labels), errors, label=result.method,
+                      marker="o" if len(errors) < 30 else None, markersize=3,
                       **line_style(result.method))  # fmt: skip
             levels += [e for e in errors if np.isfinite(e)]
         _limit(axis, levels)
@@ -37,10 +38,9 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
         axis.set_xlabel(_axis_label(task, steps.labels))
         axis.set_ylabel("error |x - y| / |x|")
         axis.grid(alpha=0.3)
-        if _is_date(steps.labels):
-            _short_dates(axis)
+        _place_ticks(axis, steps.labels)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9)
+    figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=6, fontsize=9)
     figure.suptitle(f"{title}: {len(done)} methods, rank {task.rank}", fontsize=11)
     try:
         figure.savefig(file, dpi=120)
@@ -54,14 +54,23 @@ def _is_date(labels: Sequence[Any]) -> bool:
     return all(isinstance(label, dt.date) for label in labels)  # a datetime is a date, too
 
 
-def _short_dates(axis: Any) -> None:
-    """Write a year or month once, so that dates do not run into each other."""
-    from matplotlib import dates
+def _place_ticks(axis: Any, labels: Sequence[Any]) -> None:
+    """Write dates out, few enough not to run into each other, and no halves of whole numbers."""
+    from matplotlib import dates, ticker
 
+    if not _is_date(labels):
+        axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+        return
     untyped: Any = dates
-    places = untyped.AutoDateLocator(minticks=4, maxticks=8)
+    span = max(labels) - min(labels)
+    places = untyped.AutoDateLocator(minticks=1, maxticks=5)
+    form = "%Y-%m-%d"
+    if isinstance(labels[0], dt.datetime) and span < dt.timedelta(days=3):
+        form = "%m-%d %H:%M"
+    elif span < dt.timedelta(days=5):
+        places = untyped.DayLocator()
     axis.xaxis.set_major_locator(places)
-    axis.xaxis.set_major_formatter(untyped.ConciseDateFormatter(places))
+    axis.xaxis.set_major_formatter(untyped.DateFormatter(form))
 
 
 def _is_number(labels: Sequence[Any]) -> bool:
@@ -82,6 +91,8 @@ def _axis_label(task: Task, labels: Sequence[Any]) -> str:
 def _limit(axis: Any, levels: Sequence[float]) -> None:
     """Cut off what is far above the rest, and say so."""
     if not levels:
+        axis.text(0.5, 0.5, "no step has values other than zero", ha="center",
+                  transform=axis.transAxes)  # fmt: skip
         return
     top = 2.0 * float(np.quantile(levels, 0.95))
     if max(levels) > top > 0.0:

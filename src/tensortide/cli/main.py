@@ -54,7 +54,7 @@ def demo(
 
 @app.command()
 def methods() -> None:
-    """List the methods with what they keep and what they cost.
+    """List the methods with what they can take and what they keep.
 
     Example: tensortide methods
     """
@@ -91,7 +91,9 @@ def compare_methods(
             "0.1 unless the first data have no hole.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For the random start.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="For the random start and the cells held out.")
+    ] = 0,
     picture: Annotated[
         Path | None, typer.Option("-o", "--out", help="File for the picture: png, svg, pdf, jpg.")
     ] = None,

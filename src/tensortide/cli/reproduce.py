@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tensortide.experiments import run
 from tensortide.experiments.figures import draw
 from tensortide.experiments.scenario import Scenario, load_scenario, names
 from tensortide.experiments.tables import table
+from tensortide.readers.styles import plotting
 
 
 def reproduce(
@@ -28,22 +31,18 @@ def reproduce(
     for name in wanted if text is not None else ():
         _inserted(text, name, "")  # refuses a page without marks before anything runs
     _make_folder(out)
+    plotting()  # refuses before anything runs
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
     errors = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=errors, disable=not errors.is_terminal,
     ) as progress:  # fmt: skip
-        bar = progress.add_task("starting", total=sum(map(len, todo.values())))
+        progress.add_task("starting", total=sum(map(len, todo.values())))
         for scenario in scenarios:
             stem = out / (scenario.name + ("-quick" if quick else ""))
             file = stem.with_suffix(".jsonl")
-            if not errors.is_terminal:
-                errors.print(f"{scenario.name}: {len(todo[scenario.name])} runs", highlight=False)
-
-            def tell(what: str, name: str = scenario.name) -> None:
-                progress.update(bar, advance=1, description=f"{name}: {what}"[:60])
-
+            tell = _teller(progress, scenario.name, told=errors.is_terminal)
             try:
                 run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
             except NoDataError as error:
@@ -67,6 +66,18 @@ def reproduce(
         _write(document, text)
 
 
+def _teller(progress: Progress, name: str, *, told: bool) -> Callable[[str], None]:
+    """Return what a finished run calls: it moves the bar, or writes a line where nobody sees one."""
+
+    def tell(what: str) -> None:
+        bar = progress.tasks[0]
+        progress.update(bar.id, advance=1, description=f"{name}: {what}"[:60])
+        if not told:
+            print(f"{bar.completed:.0f}/{bar.total:.0f} {name}: {what}", file=sys.stderr)
+
+    return tell
+
+
 def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -75,9 +86,10 @@ def _make_folder(out: Path) -> None:
 
 
 def _interrupted(file: Path, kept: int, total: int) -> str:
-    return (
-        f"interrupted: {kept} of {total} runs are in {file}; the same command goes on from there."
-    )
+    if not kept:
+        return "interrupted before the first result; the same command begins again."
+    kept_where = f"{kept} of {total} runs are in {file}"
+    return f"interrupted: {kept_where}; the same command goes on from there."
 
 
 def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:

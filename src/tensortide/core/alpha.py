@@ -91,10 +91,14 @@ class constant:  # noqa: N801
 
 def schedule(alpha: float | Schedule) -> Schedule:
     """Return a schedule: the callable itself, or a constant weight."""
+    if isinstance(alpha, str):
+        raise InputError(
+            f"alpha must be a number or a schedule such as tt.density(1), not {alpha!r}."
+        )
     return alpha if callable(alpha) else constant(check_number("alpha", alpha, least=0.0))
 
 
-def _brief(value: object) -> str:
+def brief(value: object) -> str:
     """Return a value as a message can show it: an array by its shape, the rest cut off."""
     shape = getattr(value, "shape", None)
     if shape:
@@ -106,7 +110,7 @@ def _brief(value: object) -> str:
 def check_number(name: str, value: object, *, least: float) -> float:
     """Return a finite number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name} must be a number, not {_brief(value)}.")
+        raise InputError(f"{name} must be a number, not {brief(value)}.")
     number = float(value)
     if not least <= number < float("inf"):
         raise InputError(f"{name} must be a finite number from {least:g} on, not {value!r}.")

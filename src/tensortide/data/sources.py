@@ -72,15 +72,29 @@ def _parsed(where: Any, kind: str, name: str) -> pa.Table:
 
 
 def _read(where: Any, kind: str) -> pa.Table:
+    import pyarrow as pa
+
     if kind in ("csv", "tsv"):
         from pyarrow import csv
 
-        parse = csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",")
-        return csv.read_csv(where, parse_options=parse)
+        data = where.read_bytes() if isinstance(where, Path) else where.getvalue()
+        header = data.partition(b"\n")[0].decode(errors="replace")
+        separator = "\t" if kind == "tsv" else max(",;\t", key=header.count)
+        # an empty label is a missing one; "NA" may be a label, and is no number
+        convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+        parse = csv.ParseOptions(delimiter=separator)
+        table = csv.read_csv(io.BytesIO(data), parse_options=parse, convert_options=convert)
+        binary = [f.name for f in table.schema if str(f.type) == "binary"]
+        if binary:
+            raise pa.ArrowInvalid(f"column {binary[0]!r} is not UTF-8; save the file as UTF-8")
+        return table
     if kind == "json":
         from pyarrow import json
 
-        return json.read_json(where)
+        data = where.read_bytes() if isinstance(where, Path) else where.getvalue()
+        if data.lstrip()[:1] == b"[":
+            raise pa.ArrowInvalid("it holds one list; write one object per line")
+        return json.read_json(io.BytesIO(data))
     if kind == "parquet":
         import pyarrow.parquet as pq
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
+from tensortide.data.columns import check_columns
 from tensortide.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def cut(
     the preparation has no hole: then nothing, since some methods take complete slices only.
     """
     counting = duplicates == "count"
-    _check_columns(table, modes, value, step_by, counting=counting)
+    check_columns(table, modes, None if counting else value, step_by)
     ranks = _ranked(table[step_by], step_by)
     n_first = min(max(1, round(start * (int(ranks.max()) + 1))), int(ranks.max()))
     groups = np.maximum(ranks - n_first + 1, 0)
@@ -89,38 +90,10 @@ def cut(
     )
 
 
-def _check_columns(
-    table: pa.Table, modes: Sequence[str], value: str, step_by: str, *, counting: bool
-) -> None:
-    needed = (*modes, *(() if counting else (value,)), step_by)
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"there are two columns {twice!r}; give every column a name of its own.")
-    if not table.num_rows:
-        raise InputError("there are no records.")
-    missing = [c for c in needed if c not in names]
-    if missing:
-        raise InputError(
-            f"there is no column {missing[0]!r}; the columns are {', '.join(table.column_names)}."
-        )
-    for name in (*modes, step_by):
-        if str(table[name].type).startswith(("list", "large_list", "fixed_size", "struct", "map")):
-            raise InputError(
-                f"column {name!r} has values of the kind {table[name].type}, which are no labels."
-            )
-    if step_by == value and not counting:
-        raise InputError(f"column {value!r} has the values; step by a column of dates or labels.")
-    if value in modes and not counting:
-        raise InputError(f"column {value!r} cannot be both a mode and the values.")
-
-
 def _ranked(column: pa.ChunkedArray, name: str) -> Positions:
     """Return the number of the value of each record, in ascending order."""
     import pyarrow.compute as pc
 
-    if column.null_count:
-        raise InputError(f"column {name!r} has {column.null_count} missing values.")
     if str(column.type).startswith("dictionary"):
         column = column.cast(column.type.value_type)
     ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
@@ -169,13 +142,17 @@ def _aside(
 
 def _cells(table: pa.Table, modes: Sequence[str]) -> tuple[Positions, list[Positions]]:
     """Return a number for the cell of each record, and the codes of its labels."""
+    import pyarrow.compute as pc
+
     cells = np.zeros(table.num_rows, np.int64)
-    codes = []
+    codes: list[Positions] = []
     for mode in modes:
         column = table[mode].unify_dictionaries().combine_chunks()
         if not str(column.type).startswith("dictionary"):
-            column = column.dictionary_encode(null_encoding="encode")
-        codes.append(column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64))
+            column = column.dictionary_encode()
+        # labels in ascending order, so that the order of the records decides nothing
+        places = np.argsort(pc.sort_indices(column.dictionary).to_numpy())
+        codes.append(places[column.indices.to_numpy(zero_copy_only=False)])
         wide = cells * (int(codes[-1].max(initial=0)) + 2) + codes[-1] + 1
         _, cells = np.unique(wide, return_inverse=True)
     return cells, codes
@@ -187,8 +164,8 @@ def _refuse_repeats(of_step: Positions) -> None:
     later = again[np.argmin(order[again + 1])]
     first, second = int(order[later]), int(order[later + 1])
     raise InputError(
-        f"records {first} and {second} are for the same cell in the same step; say what several "
-        "records of a cell mean: --duplicates last, sum, mean or count."
+        f"records {first} and {second} (the first one is 0) are for the same cell in the same "
+        "step; say what several records of a cell mean: --duplicates last, sum, mean or count."
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.experiments.scenario import Scenario
+from tensortide.experiments.scenario import Scenario, Source
 from tensortide.experiments.tables import CELLS, nearly_exact
 from tensortide.readers.styles import BLUE, line_style, plotting
 
@@ -64,7 +64,7 @@ def _curves(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
             left.set_yscale("log")
         else:
             _limit(left, levels)
-        left.set_title(source.label, fontsize=10, loc="left")
+        left.set_title(_label(scenario, source, rows), fontsize=10, loc="left")
         left.set_xlabel("steps")
         cells = CELLS.get(scenario.setting, "all cells")
         left.set_ylabel(f"1 - fitness, {cells} (log)" if exact else f"fitness, {cells} (1 = exact)")
@@ -88,7 +88,7 @@ def _ablation(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
                 axis.plot(curve[:, 1], curve[:, 2], line, color=BLUE, label=contender.label,
                           markersize=3,
                           markerfacecolor="white" if "s" in line else BLUE)  # fmt: skip
-        axis.set_title(source.label, fontsize=10)
+        axis.set_title(_label(scenario, source, rows), fontsize=10)
         axis.set_xlabel("time, seconds (log)")
         axis.set_xscale("log")
         _plain_ticks(axis.xaxis)
@@ -102,7 +102,7 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
     figure, axes = pyplot.subplots(len(scenario.data), 3, figsize=(12, 6.6), layout="constrained")
     what = [("side", "seconds", "cells of a slice, P", "time of a step, ms", 1e3),
             ("slices", "seconds", "slices seen before, I", "time of a step, ms", 1e3),
-            ("slices", "bytes", "slices seen before, I", "numbers held, KB", 1e-3)]  # fmt: skip
+            ("slices", "bytes", "slices seen before, I", "model, KB", 1e-3)]  # fmt: skip
     for line, source in zip(axes, scenario.data, strict=True):
         for axis, (varied, cost, x_label, y_label, unit) in zip(line, what, strict=True):
             for contender in scenario.contenders:
@@ -122,9 +122,13 @@ def _complexity(pyplot: Any, scenario: Scenario, rows: Sequence[Row]) -> Any:
             _plain_ticks(axis.xaxis)
             _plain_ticks(axis.yaxis)
             axis.grid(alpha=0.3, which="both")
-            axis.set_title(source.label, fontsize=10, loc="left")
+            axis.set_title(_label(scenario, source, rows), fontsize=10, loc="left")
     _legend(figure, *axes[:, 0])
     return figure
+
+
+def _label(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
+    return scenario.label_of(source, quick=any(r["quick"] for r in rows))
 
 
 def _plain_ticks(side: Axis) -> None:

@@ -74,7 +74,7 @@ def run_scenario(scenario: Scenario, seeds: int, file: Path, *, quick: bool, tel
                     prepared = ((source.label, key["seed"]), given, start)
                 result = stream_result(scenario, contender, key["seed"], *prepared[1:])
             _append(file, key | result)
-        tell(f"{key['case']}, {key['contender']}, seed {key['seed']}")
+        tell(f"{key['contender']}, seed {key['seed']}, {key['case']}")
 
 
 def stream_result(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib.resources import files
 from typing import Any
 
@@ -61,6 +63,17 @@ class Scenario:
     options: Mapping[str, Any]
     quick: Mapping[str, Any]
 
+    def label_of(self, source: Source, *, quick: bool) -> str:
+        """Return the label of a data set; of the small version, with its own size and density."""
+        label = source.label
+        if not quick:
+            return label
+        if "observed" in self.quick:
+            label = re.sub(r"[\d.]+ % obs", f"{100 * self.quick['observed']:g} % obs", label)
+        if "shape" in self.quick:
+            label = re.sub(r"\d+ x \d+ x \d+", " x ".join(map(str, self.quick["shape"])), label)
+        return f"{label}, quick version"
+
 
 def names() -> list[str]:
     """Return the scenarios there are."""
@@ -71,7 +84,9 @@ def names() -> list[str]:
 def load_scenario(name: str) -> Scenario:
     """Read a scenario by name."""
     if name not in names():
-        raise InputError(f"there is no experiment {name!r}; there are {', '.join(names())}.")
+        near = get_close_matches(name.replace("_", "-").lower(), names(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}."
+        raise InputError(f"there is no experiment {name!r}; {hint}")
     text = (files("tensortide.experiments") / "scenarios" / f"{name}.toml").read_text()
     facts = tomllib.loads(text)
     return Scenario(

@@ -34,7 +34,9 @@ def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
             found.append((contender.label + failed, done))
     if not found:
         return ""
-    if any(r["quick"] for r in rows):  # less data: the paper's numbers have no place beside it
+    quick = any(r["quick"] for r in rows)
+    label = scenario.label_of(source, quick=quick)
+    if quick:  # less data: the paper's numbers have no place beside it
         source = replace(source, paper={})
     cells = CELLS.get(scenario.setting, "all cells")
     exact = nearly_exact(r["fitness"] for _, mine in found for r in mine)
@@ -58,7 +60,7 @@ def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
     lines = [list(line) for line in zip(*columns.values(), strict=True)]
     n_seeds = len({r["seed"] for r in rows})
     word = "seed" if n_seeds == 1 else "seeds"
-    return f"**{source.label}** ({n_seeds} {word})\n\n" + _markdown(list(columns), lines)
+    return f"**{label}** ({n_seeds} {word})\n\n" + _markdown(list(columns), lines)
 
 
 def nearly_exact(fitness: Iterable[float]) -> bool:
@@ -95,7 +97,8 @@ def _complexity(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
         return ""
     head = ["method", "ms a step, largest slice", "time ~ P^", "memory ~ P^", "time ~ I^",
             "memory ~ I^"]  # fmt: skip
-    return f"**{source.label}**\n\n" + _markdown(head, lines)
+    label = scenario.label_of(source, quick=any(r["quick"] for r in rows))
+    return f"**{label}**\n\n" + _markdown(head, lines)
 
 
 def _of(rows: Sequence[Row], source: Source, label: str) -> list[Row]:

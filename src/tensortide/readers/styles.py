@@ -44,6 +44,6 @@ def plotting() -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise TensortideError(
-            "figures need matplotlib; install it with: pip install 'tensortide[plots]'."
+            "figures need matplotlib; install it with: python -m pip install matplotlib."
         ) from None
     return pyplot

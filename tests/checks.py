@@ -215,10 +215,10 @@ def check_bad_input_changes_nothing(name):
     before = fingerprint(model)
     good = table(x, [10])
     bad = {
-        "value nan": good | {"count": [*good["count"][:-1], float("nan")]},
-        "value inf": good | {"count": [*good["count"][:-1], float("inf")]},
+        "missing .NaN. in record 23": good | {"count": [*good["count"][:-1], float("nan")]},
+        "infinite in record 23": good | {"count": [*good["count"][:-1], float("inf")]},
         "no column 'kind'": {key: column for key, column in good.items() if key != "kind"},
-        "mode 'day'": good | {"day": list(range(24))},
+        "mode .day. has date labels": good | {"day": list(range(24))},
     }
     for sentence, batch in bad.items():
         with pytest.raises(tt.InputError, match=sentence):

@@ -129,7 +129,7 @@ def _introduction(task: Task, steps: Steps) -> str:
     n_parameters = task.rank * sum(len(set(steps.first[m].to_pylist())) for m in task.modes)
     if n_parameters > n_first:
         told.append(
-            f"The first data have fewer records than the model has numbers ({n_parameters:,}): take "
+            f"The first data have fewer records than the model numbers ({n_parameters:,}): take "
             "a smaller --rank or a larger --start."
         )
     return "\n".join(told)

@@ -67,7 +67,7 @@ def reproduce(
 
 
 def _teller(progress: Progress, name: str, *, told: bool) -> Callable[[str], None]:
-    """Return what a finished run calls: it moves the bar, or writes a line where nobody sees one."""
+    """Return what a finished run calls: it moves the bar, or writes a line."""
 
     def tell(what: str) -> None:
         bar = progress.tasks[0]

@@ -223,3 +223,36 @@ def test_non_negative_cp_stream_has_no_negative_number_and_fits():
         model.update(truth[..., k])
     assert min(f.min() for f in model.factors_) >= 0.0
     assert model.score(truth) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_new_slice_without_entries_keeps_the_constraint(seed):
+    """Signed data, so that unconstrained starts are negative; the second of two days is empty."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(5, 4, 8))
+    model = tt.OnlineCP(2, tt.cp_stream(non_negative=True)).fit(np.abs(x[..., :6]))
+    cells = [(i, j, 6) for i in range(5) for j in range(4)]
+    model.update(tt.Batch(cells, [float(x[i, j, 6]) for i, j, _ in cells], shape=(5, 4, 8)))
+    assert model.shape_ == (5, 4, 8)
+    assert all((factor >= 0.0).all() for factor in model.factors_)
+
+
+def test_slices_fade_along_the_mode_that_grew_first():
+    """A new place later on does not turn ages of days into ages of places."""
+    x = tt.simulate.low_rank((9, 3, 7), 2, seed=0, noise=0.3).dense()
+    method = tt.em_als_decay(0.5)
+    model = tt.OnlineCP(2, method).fit(x[:8, :, :5])
+    assert model._model.grown_last == 0  # nothing has grown: the longest
+    model.update(x[:8, :, 5])
+    assert model._model.grown_last == 2
+    place = tt.Batch([(8, j, k) for j in range(3) for k in range(6)],
+                     [x[8, j, k] for j in range(3) for k in range(6)])  # fmt: skip
+    before = model.copy()
+    model.update(place)
+    assert model._model.grown_last == 2
+    start = [f.copy() for f in before.factors_]
+    again = tt.OnlineCP(2, method).fit(x[:8, :, :6], init=start, max_sweeps=0)
+    again._model.n_steps, again._model.grown_last = 2, 2
+    again.update(place)
+    for a, b in zip(model.factors_, again.factors_, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)

@@ -6,7 +6,8 @@ package its own clock around the update; for us the whole call of `update`.  Fit
 over steps on all cells (factorization) or on the hidden cells (completion).
 
 The package's functions are called with the settings of its own classes.  What they need to
-run at all: unit columns for the subspace trackers and CPStream, empty changes for GOCPT_E.
+run at all: unit columns for the subspace trackers and CPStream, the Khatri-Rao product of SDT's
+start in the order of its unfolding, empty changes for GOCPT_E.
 Its EM-ALS, EM-ALS (decay) and CPC-ALS are not part of the package.
 """
 

@@ -70,7 +70,7 @@ def _check_growth(name: str, modes: Modes, grown: list[int], established: int | 
         both = " and ".join(repr(modes.names[m]) for m in grown)
         raise InputError(
             f"method {name!r} lets one mode grow, but there are new labels in modes {both}; use "
-            f"{GENERAL}, or method='mast' for complete slices."
+            f"{GENERAL}, or method='mast'."
         )
     if established is not None and grown[0] != established:
         raise InputError(

@@ -116,9 +116,10 @@ def mast(
 
     Objective: squared residual on the new entries + alpha || previous model - model ||^2 on the
     old box + nuclear sum_n || factor n ||_* + beta || factors ||^2.  It is `gocpte` with
-    another regulariser (section 4 of the GOCPT paper).  ADMM with weight `eta`, growing by
-    `growth` per sweep, at most `sweeps` of them, until none moves a number by `tol`.  `nuclear` and
-    `eta` are absolute, as in the paper: they suit values of the order of one and above.
+    another regulariser (section 4 of the GOCPT paper).  ADMM with weight `eta`, growing by `growth`
+    per sweep, at most `sweeps` of them, until one moves every number by less than `tol` times the
+    largest.  `nuclear` and `eta` are absolute, as in the paper: they suit values of the order of
+    one and above.
     Cost per sweep ``nnz N R (N + R) + S R^2``, ``N R P`` for complete slices; memory ``3 S R``
     numbers, no history.
     Cannot take: values between known labels.
@@ -159,8 +160,9 @@ def cp_stream(
     Objective at step t: squared residual of the new slices + the sum over past slices k of
     ``mu^(t - k) || [[A_{t-1}, s_k]] - [[A, s_k]] ||^2`` + beta || factors ||^2; the rows s_k of
     past slices do not move, so that the sum needs only ``G = sum_k mu^(t-k) s_k' s_k``.
-    `non_negative` constrains all factors, by ADMM within each block.  At most `sweeps` sweeps,
-    new rows first, until one moves no number by `tol`.
+    `non_negative` constrains all factors, by ADMM within each block.  At most `sweeps` sweeps, new
+    rows first, until one moves every number by less than `tol` times the largest.  Slices that
+    come in one batch have the same age.
     Cost per sweep ``N R P`` for complete slices, ``nnz N R (N + R)`` with holes; memory ``2 S R +
     R^2`` numbers, no history.
     Cannot take: growth of a second mode, values between known labels.

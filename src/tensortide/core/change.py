@@ -18,7 +18,7 @@ class Change:
     the batch itself, to be predicted before they are learned.
     `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
     that are not listed mean.  `time` is the mode that grows (that grew last, if none does
-    now), `complete` says that the entries are all cells outside the old box and no others.
+    now), `complete` says that the batch has all cells outside the old box and no others.
     """
 
     old_shape: Shape

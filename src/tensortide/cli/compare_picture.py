@@ -63,7 +63,7 @@ def _place_ticks(axis: Any, labels: Sequence[Any]) -> None:
         return
     untyped: Any = dates
     span = max(labels) - min(labels)
-    places = untyped.AutoDateLocator(minticks=1, maxticks=5)
+    places = untyped.AutoDateLocator(minticks=3, maxticks=6)
     form = "%Y-%m-%d"
     if isinstance(labels[0], dt.datetime) and span < dt.timedelta(days=3):
         form = "%m-%d %H:%M"

@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tensortide.core.alpha import check_number
-from tensortide.core.products import thin_times, times_thin
 from tensortide.core.types import Floats
 
 
@@ -50,6 +49,8 @@ class Nuclear:
 
     def apply(self, rows: Floats, weight: float) -> Floats:
         """Return the rows with shrunken singular values."""
+        from tensortide.core.products import thin_times, times_thin  # compiles: not on import
+
         # ``U (S - w)_+ V' = A V (1 - w / S)_+ V'``: the small decomposition of A'A is enough.
         squares, right = np.linalg.eigh(thin_times(rows, rows))
         sizes = np.sqrt(np.maximum(squares, 0.0))

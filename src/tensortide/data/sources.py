@@ -60,11 +60,9 @@ def _folder(path: Path) -> pa.Table:
 
 
 def _parsed(where: Any, kind: str, name: str) -> pa.Table:
-    import pyarrow as pa
-
     try:
         return _read(where, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:  # Arrow's three kinds, and ours
         raise FileError(f"{name}: cannot be read as {kind}: {_line(error)}.") from None
     except OSError as error:
         reason = error.strerror or _line(error)
@@ -72,12 +70,10 @@ def _parsed(where: Any, kind: str, name: str) -> pa.Table:
 
 
 def _read(where: Any, kind: str) -> pa.Table:
-    import pyarrow as pa
-
     if kind in ("csv", "tsv"):
         from pyarrow import csv
 
-        data = where.read_bytes() if isinstance(where, Path) else where.getvalue()
+        data = _bytes(where)
         header = data.partition(b"\n")[0].decode(errors="replace")
         separator = "\t" if kind == "tsv" else max(",;\t", key=header.count)
         # an empty label is a missing one; "NA" may be a label, and is no number
@@ -86,14 +82,14 @@ def _read(where: Any, kind: str) -> pa.Table:
         table = csv.read_csv(io.BytesIO(data), parse_options=parse, convert_options=convert)
         binary = [f.name for f in table.schema if str(f.type) == "binary"]
         if binary:
-            raise pa.ArrowInvalid(f"column {binary[0]!r} is not UTF-8; save the file as UTF-8")
+            raise ValueError(f"column {binary[0]!r} is not UTF-8; save the file as UTF-8")
         return table
     if kind == "json":
         from pyarrow import json
 
-        data = where.read_bytes() if isinstance(where, Path) else where.getvalue()
+        data = _bytes(where)
         if data.lstrip()[:1] == b"[":
-            raise pa.ArrowInvalid("it holds one list; write one object per line")
+            raise ValueError("it holds one list; write one object per line")
         return json.read_json(io.BytesIO(data))
     if kind == "parquet":
         import pyarrow.parquet as pq
@@ -102,6 +98,10 @@ def _read(where: Any, kind: str) -> pa.Table:
     from pyarrow import feather
 
     return feather.read_table(where)
+
+
+def _bytes(where: Path | io.BytesIO) -> bytes:
+    return where.read_bytes() if isinstance(where, Path) else where.getvalue()
 
 
 def _line(error: BaseException) -> str:

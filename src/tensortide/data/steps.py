@@ -98,7 +98,7 @@ def _ranked(column: pa.ChunkedArray, name: str) -> Positions:
         column = column.cast(column.type.value_type)
     ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
     codes: Positions = ranks.astype(np.int64) - 1
-    n_values = int(codes.max()) + 1 if len(codes) else 0
+    n_values = int(codes.max()) + 1
     if n_values < 3:
         raise InputError(
             f"column {name!r} has {n_values} distinct {'value' if n_values == 1 else 'values'}; a "

@@ -123,7 +123,7 @@ def _arrow_column(name: str, column: Any) -> Any:
         column = np.asarray(column)  # a list of NumPy's dates is a list of dates
     try:
         return _whole(pa.array(column))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:  # what Arrow raises for such
         raise InputError(
             f"column {name!r} mixes types or holds what is neither label nor number: "
             f"{str(error).splitlines()[0]}"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tensortide.info import Info
     from tensortide.methods import METHODS, gocpt, gocpte
     from tensortide.readers.checkpoint import load
+    from tensortide.tracker.run import Tracker
 
 __version__ = "0.2.0"
 
@@ -56,6 +57,7 @@ __all__ = [
     "SolveError",
     "TensortideError",
     "TensortideWarning",
+    "Tracker",
     "constant",
     "cp_stream",
     "cpc_als",
@@ -98,6 +100,7 @@ _HOME = {
     "Info": "info",
     "OnlineCP": "estimator",
     "load": "readers.checkpoint",
+    "Tracker": "tracker.run",
 }
 
 

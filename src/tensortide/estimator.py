@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray
 
+    from tensortide.ahead import Ahead
     from tensortide.model import Model
 
 
@@ -139,7 +140,16 @@ class OnlineCP(Parameters):
             if retract is not None:
                 raise NotFittedError("there is nothing to retract from before the first data.")
             return self.fit(records, mask=mask).info_
-        model = self._model
+        ahead = self._plan(records, retract, mode, mask)
+        info = self._model.nothing() if ahead is None else self._model.adopt(ahead)
+        self.info_ = replace(info, seconds=time.perf_counter() - began)
+        return self.info_
+
+    def _plan(
+        self, records: Any, retract: Any = None, mode: int | str = -1, mask: Any = None
+    ) -> Ahead | None:
+        """Compute the next step of a fitted model and take nothing over yet."""
+        model = self._fitted()
         cells = None if retract is None else self._retracted(model, retract)
         if records is None:
             records = _no_records(model.modes, self._used["value"])
@@ -152,9 +162,7 @@ class OnlineCP(Parameters):
         )
         from tensortide.parallel.threads import runner
 
-        info = model.advance(arrival, cells, runner(self.threads))
-        self.info_ = replace(info, seconds=time.perf_counter() - began)
-        return self.info_
+        return model.plan(arrival, cells, runner(self.threads))
 
     def change_rank(self, rank: int) -> float:
         """Go on with another number of components; returns the share of the model lost.

@@ -13,6 +13,7 @@ class Info:
     other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of the batch with
     ``y`` predicted before learning, `norm` is ``|x|`` and `missed` is ``|x - y|``; a new label is
     predicted with the mean row of its mode.  `rows_read` and `rows_written` count factor rows.
+    In a tracked run a batch has an id, and `repeated` says that it was applied before.
     """
 
     step: int
@@ -37,9 +38,13 @@ class Info:
     rows_written: int = 0
     largest_move: float = 0.0
     seconds: float = 0.0
+    batch_id: str | None = None
+    repeated: bool = False
 
     def __str__(self) -> str:
         """Return one line for people."""
+        if self.repeated:
+            return f"batch {self.batch_id!r} was applied at step {self.step}: nothing done"
         known = [("grown", self.grown), ("filled", self.filled), ("revised", self.revised)]
         if self.filled is None:
             known = [("grown", self.grown), ("filled or revised", self.in_old_box)]

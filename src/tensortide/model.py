@@ -1,7 +1,7 @@
 """The model that evolves: factors, labels, and (for methods that keep it) the history.
 
-`advance` is all or nothing: it computes everything first, then writes, and takes the
-writing back if anything, also an interrupt, comes between.
+`plan` computes a step and writes nothing; `adopt` takes it over, all or nothing: the writing is
+taken back if anything, also an interrupt, comes between.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tensortide.abilities import check_first, check_no_memory, check_step
+from tensortide.ahead import Ahead
 from tensortide.core.factors import Factors
 from tensortide.core.flows import begin, preparation, step
-from tensortide.core.outcome import Outcome, commit, undo
+from tensortide.core.outcome import commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
-from tensortide.core.products import dot
 from tensortide.core.rank import lower_rank, raise_rank
 from tensortide.core.recipe import Memory, Method, Recipe
 from tensortide.core.types import Flags, Floats, Positions
@@ -28,7 +28,7 @@ from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
-from tensortide.incoming import Incoming, Rules, first_cells, next_cells
+from tensortide.incoming import Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.validate import check_rank_for
 
@@ -134,13 +134,17 @@ class Model:
             growing = None
         return self.grown_last if growing is None else growing
 
-    def advance(
+    def nothing(self) -> Info:
+        """Return the report of a batch that changes nothing."""
+        return Info(step=self.n_steps, entries=0, new_labels=dict.fromkeys(self.modes.names, 0))
+
+    def plan(
         self, arrival: Arrival, retract: Positions | None = None, run: Run = serially
-    ) -> Info:
-        """Take one step: all of it, or nothing and an error."""
+    ) -> Ahead | None:
+        """Compute a step and write nothing; None where the batch changes nothing."""
         if not len(arrival.values) and retract is None and not any(map(len, arrival.fresh)):
-            return Info(step=self.n_steps, entries=0, new_labels=dict.fromkeys(self.modes.names, 0))
-        before = (self.factors.rows_read, self.factors.rows_written)
+            return None
+        read = self.factors.rows_read
         incoming = next_cells(self, arrival, retract)
         change = incoming.change
         established = self.grown_last if self.n_steps > 1 else None
@@ -154,70 +158,34 @@ class Model:
             repeats = not self.recipe.limits.new_cells
             seen = incoming.counted(seen, arrival, repeats=repeats)
         store = None if incoming.absorbed is None else incoming.absorbed.store
-        self._adopt(arrival, outcome, store, seen)
-        return self._info(
+        return Ahead(
             arrival,
-            outcome,
+            retract,
             incoming,
-            before,
-            0 if retract is None else len(np.unique(retract, axis=0)),
+            outcome,
+            store,
+            seen,
+            self.time(arrival),
+            self.n_steps + 1,
+            self.factors.rows_read - read,
         )
 
-    def _adopt(
-        self, arrival: Arrival, outcome: Outcome, store: Store | None, seen: DistinctCells
-    ) -> None:
+    def adopt(self, ahead: Ahead) -> Info:
+        """Take over a step that was planned on this very state: all of it or nothing."""
+        arrival, outcome = ahead.arrival, ahead.outcome
         before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
         try:
             self.modes.append(arrival.fresh)
             commit(self.factors, outcome)
-            self.store, self.seen = store, seen
-            self.grown_last, self.memory = self.time(arrival), outcome.memory
-            self.n_steps += 1
+            self.store, self.seen = ahead.store, ahead.seen
+            self.grown_last, self.memory = ahead.grown_last, outcome.memory
+            self.n_steps = ahead.step
         except BaseException:
             undo(self.factors, outcome)
             self.modes.truncate(arrival.old_shape)
             self.store, self.seen, self.n_steps, self.grown_last, self.memory = before
             raise
-
-    def _info(
-        self,
-        arrival: Arrival,
-        outcome: Outcome,
-        incoming: Incoming,
-        before: tuple[int, int],
-        retracted: int,
-    ) -> Info:
-        cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
-        with np.errstate(over="ignore", invalid="ignore"):
-            gap = cells.values - outcome.predicted
-            size, missed = (math.sqrt(dot(v, v)) for v in (cells.values, gap))
-        filled = revised = unchanged = None
-        if absorbed is not None:
-            filled, revised, unchanged = (
-                int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged)
-            )
-        return Info(
-            step=self.n_steps,
-            entries=len(cells.values),
-            duplicates=cells.n_duplicates,
-            grown=n_grown,
-            in_old_box=len(cells.values) - n_grown,
-            retracted=retracted,
-            new_labels={n: len(f) for n, f in zip(self.modes.names, arrival.fresh, strict=True)},
-            prequential_error=missed / size if size > 0.0 else None,
-            norm=size,
-            missed=missed,
-            objective=outcome.objective,
-            alpha=outcome.alpha,
-            strategy=outcome.strategy,
-            sweeps=outcome.sweeps,
-            rows_read=self.factors.rows_read - before[0],
-            rows_written=self.factors.rows_written - before[1],
-            largest_move=outcome.largest_move,
-            filled=filled,
-            revised=revised,
-            unchanged=unchanged,
-        )
+        return ahead.info(self.modes.names)
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""

@@ -64,7 +64,7 @@ class RunningGrams:
 class Factors:
     """The rows of every mode, each in a buffer with room to grow.
 
-    `load` and `put` are the only ways of a step to the rows, and count what they touch.
+    `load` and `put` are the only ways of a step to the rows; `rows_read` counts what is loaded.
     """
 
     def __init__(self, rows: Sequence[Floats], grams: RunningGrams | None = None) -> None:
@@ -72,7 +72,6 @@ class Factors:
         self._buffers = [_with_room(r, len(r) + len(r) // 4 + 16) for r in rows]
         self.grams = RunningGrams.of(rows) if grams is None else grams
         self.rows_read = 0
-        self.rows_written = 0
 
     @property
     def rank(self) -> int:
@@ -119,7 +118,6 @@ class Factors:
                 self._buffers[mode][: len(new)] = new
             else:
                 self._buffers[mode][where] = new
-            self.rows_written += len(new)
         self.shape, self.grams = shape, grams
 
     def copy(self) -> Factors:

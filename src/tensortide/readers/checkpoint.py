@@ -19,11 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.complete import AnyEntries, Complete
-from tensortide.core.entries import Entries
-from tensortide.core.types import AnyArray, Shape
+from tensortide.core.types import AnyArray
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
+from tensortide.readers.plain import (
+    facts_of,
+    history_arrays,
+    history_of,
+    plain_params,
+    rebuilt,
+    small_arrays,
+)
 
 if TYPE_CHECKING:
     from tensortide.estimator import OnlineCP
@@ -113,115 +119,26 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
             texts[str(mode)] = labels.array().tolist()
         elif labels.kind != "position":
             arrays[f"labels_{mode}"] = labels.array()
-    grams, seen = model.factors.grams, model.seen
-    arrays |= {
-        "gram_total": grams.total,
-        "gram_error": grams.error,
-        "gram_sums": grams.sums,
-        "seen_registers": seen.registers,
-    }
+    arrays |= small_arrays(model.factors.grams, model.seen, model.memory)
     if model.store is not None:
-        entries = model.store.entries
-        if isinstance(entries, Complete):
-            arrays["box"] = np.ascontiguousarray(entries.in_order())
-        else:
-            arrays |= {
-                "coords": entries.coords(),
-                "values": entries.orders[0].values,
-                "weights": entries.orders[0].weights,
-            }
-    arrays |= {f"memory_{name}": array for name, array in model.memory.items()}
+        arrays |= history_arrays(model.store)
     facts = {
         "format": FORMAT,
         "version": VERSION,
-        "params": _plain(params),
+        "params": plain_params(params),
         "modes": list(model.modes.names),
         "label_kinds": kinds,
         "text_labels": texts,
-        "shape": list(model.modes.shape),
-        "n_steps": model.n_steps,
-        "grown_last": model.grown_last,
-        "rank": model.rank,
-        "seen": {
-            "grown": seen.grown,
-            "reported": seen.reported,
-            "base": seen.base,
-            "full": list(seen.full),
-        },
+        **facts_of(model.modes.shape, model.n_steps, model.grown_last, model.rank, model.seen),
     }
     return arrays, facts
 
 
-def _plain(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters as JSON knows them."""
-    from tensortide.methods import describe, recipe_for
-
-    seed = params["seed"]
-    if isinstance(seed, np.random.Generator):
-        raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
-    return params | {
-        "method": describe(recipe_for(params["method"])),
-        "rank": int(params["rank"]),
-        "threads": None if params["threads"] is None else int(params["threads"]),
-        "seed": int(seed),
-        "modes": None if params["modes"] is None else list(params["modes"]),
-    }
-
-
 def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
-    from tensortide.core.factors import Factors, RunningGrams
-    from tensortide.data.modes import Modes
-    from tensortide.data.sketch import DistinctCells
-    from tensortide.data.store import Store
-    from tensortide.estimator import OnlineCP
-    from tensortide.incoming import Rules
-    from tensortide.info import Info
-    from tensortide.methods import from_description
-    from tensortide.model import Model
-
-    params = facts["params"] | {"method": from_description(facts["params"]["method"])}
-    estimator = OnlineCP(**params)
     shape = tuple(facts["shape"])
     labels = [_labels(facts, arrays, mode) for mode in range(len(shape))]
     rows = [np.array(arrays[f"factor_{mode}"], np.float64) for mode in range(len(shape))]
-    if any(r.shape[1:] != (facts["rank"],) for r in rows) or params["rank"] != facts["rank"]:
-        raise ValueError("factors and rank do not agree")
-    if [len(r) for r in rows] != list(shape) or [len(known) for known in labels] != list(shape):
-        raise ValueError("factors, labels and shape do not agree")
-    grams = RunningGrams(arrays["gram_total"], arrays["gram_error"], arrays["gram_sums"])
-    store = None
-    if params["method"].keeps_history:
-        store = Store(_history(arrays, shape))
-    seen = DistinctCells(
-        arrays["seen_registers"], **facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
-    )
-    rules = Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add")
-    estimator._model = Model(
-        params["method"],
-        rules,
-        Modes(facts["modes"], labels),
-        Factors(rows, grams),
-        store,
-        seen,
-        facts["n_steps"],
-        facts["grown_last"],
-        {
-            name.removeprefix("memory_"): array
-            for name, array in arrays.items()
-            if name.startswith("memory_")
-        },
-    )
-    estimator.info_ = Info(step=facts["n_steps"], entries=0)
-    estimator._used = estimator.get_params()
-    return estimator
-
-
-def _history(arrays: dict[str, AnyArray], shape: Shape) -> AnyEntries:
-    if "box" in arrays:
-        if arrays["box"].shape != shape:
-            raise ValueError("history and shape do not agree")
-        return Complete(arrays["box"])
-    return Entries.listed(arrays["coords"], arrays["values"], shape, arrays["weights"])
+    return rebuilt(facts, labels, rows, arrays, lambda: history_of(arrays, shape))
 
 
 def _labels(facts: dict[str, Any], arrays: dict[str, AnyArray], mode: int) -> Labels:

@@ -1,0 +1,406 @@
+"""`Tracker`: a model whose every step is on the disk before it is taken."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tensortide.errors import FileError, InputError, NotFittedError, TensortideWarning
+from tensortide.estimator import OnlineCP
+from tensortide.info import Info
+from tensortide.readers.plain import plain_params, read_params
+from tensortide.tracker.batches import (
+    BadRecord,
+    Origin,
+    batches_table,
+    known_batch,
+    next_number,
+    write_batch,
+)
+from tensortide.tracker.history import read_history, remove_strays, write_history
+from tensortide.tracker.ledger import FILE, Ledger, made_folder
+from tensortide.tracker.lock import Lock
+from tensortide.tracker.state import read_model, write_model, write_step
+from tensortide.tracker.surprises import Surprise, read_surprises, write_surprises
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tensortide.core.recipe import Method
+    from tensortide.data.store import Store
+
+
+class Tracker:
+    """A durable run: a folder whose ledger has every batch exactly once.
+
+    What is on the disk is the truth; the model in memory follows it.  A step that fails for
+    whatever reason, also a kill or a full disk, leaves the run as it was before.
+
+    >>> import tempfile, tensortide as tt
+    >>> folder = tempfile.mkdtemp() + "/run"
+    >>> first = {"place": ["A", "A", "B", "B"], "day": [1, 2, 1, 2], "count": [2, 4, 3, 6]}
+    >>> with tt.Tracker.create(folder, 1, modes=["place", "day"], value="count") as run:
+    ...     _ = run.ingest(first, batch_id="monday")
+    ...     print(run.ingest(first, batch_id="monday"))
+    batch 'monday' was applied at step 1: nothing done
+    >>> with tt.Tracker.open(folder, read_only=True) as run:
+    ...     run.model.predict({"place": ["B"], "day": [2]}).round(3).tolist()
+    [6.0]
+    """
+
+    def __init__(self, path: Path, lock: Lock | None) -> None:
+        self.path, self._lock = path, lock
+        read_only = lock is None
+        try:
+            self._ledger = Ledger(self.path, read_only=read_only)
+            self._estimator: OnlineCP | None = None
+            self._load()
+            if not read_only:
+                remove_strays(self._ledger)
+        except BaseException:
+            self._release()
+            raise
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        rank: int = 5,
+        method: str | Method = "gocpte",
+        *,
+        modes: Sequence[str] | None = None,
+        value: str = "value",
+        absent: str = "missing",
+        duplicates: str = "last",
+        combine: str = "replace",
+        seed: int = 0,
+        threads: int | None = None,
+        keep_surprises: bool | None = None,
+        wait: float = 0.0,
+    ) -> Tracker:
+        """Begin a run in a new folder; the parameters are those of `OnlineCP`.
+
+        `keep_surprises` None: only where the method keeps history anyway, since surprises
+        are raw values.
+        """
+        estimator = OnlineCP(
+            rank, method, modes=modes, value=value, absent=absent, duplicates=duplicates,
+            combine=combine, seed=seed, threads=threads,
+        )  # fmt: skip
+        params = plain_params(estimator.get_params())
+        keeps = read_params(params)["method"].keeps_history
+        options = {"keep_surprises": keeps if keep_surprises is None else bool(keep_surprises)}
+        folder = made_folder(Path(path))
+        lock = Lock(folder, wait=wait)
+        try:
+            if (folder / FILE).exists():
+                raise FileError(
+                    f"{folder}: there is a run already; open it, or choose another folder."
+                )
+            Ledger.create(folder, {"params": params, "options": options})
+        except BaseException:
+            lock.release()
+            raise
+        return cls(folder, lock)
+
+    @classmethod
+    def open(cls, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> Tracker:
+        """Go on with a run.
+
+        One process writes at a time: a second one waits up to `wait` seconds, then refuses.
+        With `read_only` the run is read as it stands, also while another process writes.
+        """
+        folder = Path(path)
+        if not (folder / FILE).is_file():
+            raise FileError(f"{folder}: there is no run here (no {FILE}).")
+        return cls(folder, None if read_only else Lock(folder, wait=wait))
+
+    # ------------------------------------------------------------------ learning
+
+    def ingest(
+        self,
+        records: Any = None,
+        batch_id: str | None = None,
+        *,
+        retract: Any = None,
+        origin: Origin | None = None,
+        bad: list[BadRecord] | None = None,
+    ) -> Info:
+        """Take one step and commit it; a batch id that is known already does nothing.
+
+        Records are what `OnlineCP.update` takes.  Without an id every call is a batch of its
+        own.  `origin` and `bad` come from files that are tracked.
+        """
+        began = time.perf_counter()
+        self._check_writable()
+        if batch_id is not None and not (isinstance(batch_id, str) and batch_id):
+            raise InputError(f"batch_id must be a text, not {batch_id!r}.")
+        if batch_id is None:
+            batch_id = uuid.uuid4().hex if origin is None else origin.batch_id or uuid.uuid4().hex
+        elif (known := self._known(batch_id, records)) is not None:
+            return known
+        estimator = self._current()
+        origin = Origin("") if origin is None else origin
+        if estimator is None:
+            return self._prepare(records, batch_id, retract, origin, bad, began)
+        ahead = None
+        if records is not None or retract is not None:
+            ahead = estimator._plan(records, retract)
+        model = estimator._fitted()
+        info = model.nothing() if ahead is None else ahead.info(model.modes.names)
+        info = replace(info, batch_id=batch_id, seconds=time.perf_counter() - began)
+        useless: list[Path] = []
+        try:
+            with self._ledger.writing():
+                seq = next_number(self._ledger)
+                n_records = 0
+                if ahead is not None:
+                    n_records = len(ahead.arrival.values)
+                    write_step(self._ledger, model, ahead)
+                    useless = write_history(self._ledger, seq, ahead.store, ahead)
+                    if self.options["keep_surprises"] and len(ahead.incoming.cells.values):
+                        write_surprises(self._ledger, seq, model.modes, ahead)
+                shape = model.modes.shape if ahead is None else ahead.arrival.new_shape
+                kind = "empty" if ahead is None else "step"
+                write_batch(self._ledger, seq, kind, batch_id, info, shape, n_records, origin, bad)
+            if ahead is not None:
+                model.adopt(ahead)
+        except BaseException:
+            self._estimator = None  # the disk knows what happened
+            raise
+        _unlink(useless)
+        estimator.info_ = info
+        return info
+
+    def change_rank(self, rank: int) -> float:
+        """Go on with another number of components; see `OnlineCP.change_rank`."""
+        estimator = self._fitted().copy()
+        lost = estimator.change_rank(rank)
+        self._rewrite(estimator, "rank", f"rank {rank}")
+        return lost
+
+    def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
+        """Forget labels of a mode; see `OnlineCP.retire`."""
+        estimator = self._fitted().copy()
+        estimator.retire(mode, labels)
+        self._rewrite(estimator, "retire", f"{mode}: {len(labels)} labels retired")
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def model(self) -> OnlineCP:
+        """The model as of the last commit, for reading; `model.copy()` can learn on its own."""
+        return TrackedModel.around(self._fitted())
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a model: the first data have come."""
+        return self._current() is not None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What the run was created with; the rank may have been changed since."""
+        return read_params(self._ledger.get("params"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Settings of the run that are not those of the model."""
+        found: dict[str, Any] = self._ledger.get("options")
+        return found
+
+    def set_options(self, **options: Any) -> None:
+        """Change settings of the run."""
+        self._check_writable()
+        with self._ledger.writing():
+            self._ledger.put("options", self.options | options)
+
+    def batches(self) -> pa.Table:
+        """Return the ledger: one row per batch, oldest first."""
+        with self._ledger.reading():
+            return batches_table(self._ledger)
+
+    def surprises(self) -> list[Surprise]:
+        """Return the cells whose new value was farthest from its prediction, if they are kept."""
+        with self._ledger.reading():
+            return read_surprises(self._ledger)
+
+    def close(self) -> None:
+        """Let others write; a closed tracker cannot be used any more."""
+        self._release()
+
+    def __enter__(self) -> Tracker:
+        """Return the tracker itself; it is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show where it is and what it holds."""
+        model = "no data yet" if not self.fitted else repr(self._fitted())
+        return f"Tracker({str(self.path)!r}, {model})"
+
+    # ------------------------------------------------------------------ inside
+
+    def _prepare(
+        self,
+        records: Any,
+        batch_id: str,
+        retract: Any,
+        origin: Origin,
+        bad: list[BadRecord] | None,
+        began: float,
+    ) -> Info:
+        """Make the model from first data; a first batch without records only leaves its line."""
+        estimator = None
+        if records is None:
+            info = Info(step=0, entries=0)
+            if not bad:
+                raise NotFittedError("this run has seen no data yet; give records.")
+        else:
+            estimator = OnlineCP(**self.params)
+            info = estimator.update(records, retract=retract)
+        info = replace(info, batch_id=batch_id, seconds=time.perf_counter() - began)
+        try:
+            with self._ledger.writing():
+                seq = next_number(self._ledger)
+                if estimator is not None:
+                    model = estimator._fitted()
+                    write_model(self._ledger, model)
+                    write_history(self._ledger, seq, model.store, None)
+                shape = () if estimator is None else estimator.shape_
+                kind = "empty" if estimator is None else "prepare"
+                n_records = info.entries + info.duplicates
+                write_batch(self._ledger, seq, kind, batch_id, info, shape, n_records, origin, bad)
+        except BaseException:
+            self._estimator = None
+            raise
+        if estimator is not None:
+            estimator.info_ = info
+            self._estimator = estimator
+        return info
+
+    def _rewrite(self, estimator: OnlineCP, kind: str, label: str) -> None:
+        """Commit a model that is another one throughout."""
+        self._check_writable()
+        model = estimator._fitted()
+        info = replace(model.nothing(), batch_id=uuid.uuid4().hex)
+        try:
+            with self._ledger.writing():
+                seq = next_number(self._ledger)
+                write_model(self._ledger, model)
+                self._ledger.put("params", self._ledger.get("params") | {"rank": model.rank})
+                useless = write_history(self._ledger, seq, model.store, None)
+                write_batch(
+                    self._ledger, seq, kind, info.batch_id or "", info, model.modes.shape, 0,
+                    Origin("", label=label),
+                )  # fmt: skip
+        except BaseException:
+            self._estimator = None
+            raise
+        _unlink(useless)
+        self._estimator = estimator
+
+    def _known(self, batch_id: str, records: Any) -> Info | None:
+        found = known_batch(self._ledger, batch_id)
+        if found is None:
+            return None
+        info, n_before = found
+        n_now = _count(records)
+        if n_now is not None and n_now != n_before:
+            warnings.warn(
+                f"batch {batch_id!r} was applied at step {info.step} with {n_before} records; now "
+                f"it has {n_now}. Nothing was done: give another id to what is new.",
+                TensortideWarning,
+                stacklevel=3,
+            )
+        return info
+
+    def _load(self) -> None:
+        with self._ledger.reading():
+            params = self.params
+
+            def history(_: dict[str, Any]) -> Store:
+                adds, decay = params["combine"] == "add", params["method"].forgetting
+                return read_history(self._ledger, add=adds, decay=decay)
+
+            self._estimator = read_model(self._ledger, history)
+
+    def _current(self) -> OnlineCP | None:
+        if self._estimator is None:
+            self._load()
+        return self._estimator
+
+    def _fitted(self) -> OnlineCP:
+        estimator = self._current()
+        if estimator is None:
+            raise NotFittedError(f"{self.path}: this run has seen no data yet.")
+        return estimator
+
+    def _check_writable(self) -> None:
+        if self._lock is None:
+            raise FileError(f"{self.path}: the run was opened for reading only, or is closed.")
+
+    def _release(self) -> None:
+        if hasattr(self, "_ledger"):
+            self._ledger.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+class TrackedModel(OnlineCP):
+    """The model of a run.  It learns by `Tracker.ingest` only, so that the ledger knows of it."""
+
+    @classmethod
+    def around(cls, estimator: OnlineCP) -> TrackedModel:
+        """Return a view of an estimator."""
+        view = cls(**estimator.get_params())
+        view._model, view._used, view.info_ = estimator._model, estimator._used, estimator.info_
+        return view
+
+    def fit(self, *_: Any, **__: Any) -> OnlineCP:
+        """Refuse: a run learns through its tracker."""
+        raise self._refusal("ingest(records)")
+
+    def update(self, *_: Any, **__: Any) -> Info:
+        """Refuse: a run learns through its tracker."""
+        raise self._refusal("ingest(records)")
+
+    def change_rank(self, rank: int) -> float:
+        """Refuse: a run changes through its tracker."""
+        raise self._refusal(f"change_rank({rank})")
+
+    def retire(self, *_: Any, **__: Any) -> None:
+        """Refuse: a run changes through its tracker."""
+        raise self._refusal("retire(mode, labels)")
+
+    def _refusal(self, instead: str) -> InputError:
+        return InputError(
+            f"this model belongs to a run; use tracker.{instead}, or model.copy() to go on "
+            "without the ledger."
+        )
+
+
+def _count(records: Any) -> int | None:
+    """Return the number of records where it can be had for nothing."""
+    if isinstance(records, dict):
+        records = next(iter(records.values()), ())
+    return len(records) if hasattr(records, "__len__") else None
+
+
+def _unlink(files: list[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)

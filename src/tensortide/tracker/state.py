@@ -1,0 +1,199 @@
+"""The model in the ledger: written whole at the start, then only what a step has touched."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.types import AnyArray, Floats, Positions
+from tensortide.data.labels import Labels, NamedLabels, PositionLabels
+from tensortide.errors import FileError, InputError
+from tensortide.readers.plain import facts_of, rebuilt, small_arrays
+
+if TYPE_CHECKING:
+    from tensortide.ahead import Ahead
+    from tensortide.data.store import Store
+    from tensortide.estimator import OnlineCP
+    from tensortide.model import Model
+    from tensortide.tracker.ledger import Ledger
+
+_PUT_ROW = (
+    "INSERT INTO factors VALUES (?, ?, ?) "
+    "ON CONFLICT (mode, position) DO UPDATE SET row = excluded.row"
+)
+
+
+def write_model(ledger: Ledger, model: Model) -> None:
+    """Write all of a model: after preparation, a change of rank, or retirement."""
+    for table in ("factors", "labels", "arrays"):
+        ledger.db.execute(f"DELETE FROM {table}")
+    sums = {"factors": [0] * model.modes.order, "labels": [0] * model.modes.order}
+    for mode, (labels, rows) in enumerate(zip(model.modes.labels, model.rows(), strict=True)):
+        everywhere = np.arange(len(rows))
+        _put_rows(ledger.db, mode, everywhere, rows)
+        sums["factors"][mode] = fingerprint(everywhere, rows)
+        if isinstance(labels, NamedLabels):
+            known = [labels.label(i) for i in range(len(labels))]
+            sums["labels"][mode] = _put_labels(ledger.db, mode, 0, known, labels.kind)
+    _put_arrays(ledger.db, small_arrays(model.factors.grams, model.seen, model.memory))
+    facts = facts_of(model.modes.shape, model.n_steps, model.grown_last, model.rank, model.seen)
+    ledger.put("facts", facts | {"sums": sums})
+    kinds = [labels.kind for labels in model.modes.labels]
+    ledger.put("modes", {"names": list(model.modes.names), "kinds": kinds})
+
+
+def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
+    """Write what a planned step changes: touched rows, new labels, statistics."""
+    outcome, arrival = ahead.outcome, ahead.arrival
+    sums = ledger.get("facts")["sums"]
+    before = outcome.before
+    for mode, labels in enumerate(model.modes.labels):
+        old_rows, rows = before.rows[mode], outcome.rows[mode]
+        gone = _places(before.positions[mode], len(old_rows))
+        places = _places(outcome.positions[mode], len(rows))
+        _put_rows(ledger.db, mode, places, rows)
+        change = fingerprint(places, rows) - fingerprint(gone, old_rows)
+        sums["factors"][mode] = (sums["factors"][mode] + change) % 2**64
+        if isinstance(labels, NamedLabels):
+            fresh = _put_labels(
+                ledger.db, mode, len(labels), list(arrival.fresh[mode]), labels.kind
+            )
+            sums["labels"][mode] = (sums["labels"][mode] + fresh) % 2**64
+    _put_arrays(ledger.db, small_arrays(outcome.grams, ahead.seen, outcome.memory))
+    facts = facts_of(arrival.new_shape, ahead.step, ahead.grown_last, model.rank, ahead.seen)
+    ledger.put("facts", facts | {"sums": sums})
+
+
+def read_model(ledger: Ledger, history: Callable[[dict[str, Any]], Store]) -> OnlineCP | None:
+    """Return the estimator as the ledger has it; None before the first data."""
+    facts = ledger.get("facts")
+    if facts is None:
+        return None
+    try:
+        modes = ledger.get("modes")
+        facts |= {"params": ledger.get("params"), "modes": modes["names"]}
+        rows = [read_rows(ledger, mode, facts) for mode in range(len(facts["shape"]))]
+        labels = [
+            read_labels(ledger, mode, kind, size)
+            for mode, (kind, size) in enumerate(zip(modes["kinds"], facts["shape"], strict=True))
+        ]
+        return rebuilt(facts, labels, rows, read_arrays(ledger), lambda: history(facts))
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{ledger.folder}: the run is damaged ({type(error).__name__}: {error}); "
+            "`tensortide check` tells more."
+        ) from None
+
+
+def read_rows(ledger: Ledger, mode: int, facts: dict[str, Any]) -> Floats:
+    """Return a factor; refuse it if it is not bit for bit what was written."""
+    found = ledger.db.execute(
+        "SELECT row FROM factors WHERE mode = ? ORDER BY position", (mode,)
+    ).fetchall()
+    size = 8 * facts["rank"]
+    if len(found) != facts["shape"][mode] or any(len(row) != size for (row,) in found):
+        raise ValueError(f"the factor of mode {mode} has not the size it should have")
+    rows = np.frombuffer(b"".join(row for (row,) in found)).reshape(len(found), facts["rank"])
+    if fingerprint(np.arange(len(rows)), rows) != facts["sums"]["factors"][mode]:
+        raise ValueError(f"the factor of mode {mode} does not have the checksum it should have")
+    return rows.copy()
+
+
+def read_labels(ledger: Ledger, mode: int, kind: str, size: int) -> Labels:
+    """Return the labels of a mode."""
+    if kind == "position":
+        return PositionLabels(size)
+    found = ledger.db.execute("SELECT label FROM labels WHERE mode = ? ORDER BY position", (mode,))
+    read = _READ.get(kind)
+    try:
+        return NamedLabels(kind, [label if read is None else read(label) for (label,) in found])
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+def read_arrays(ledger: Ledger) -> dict[str, AnyArray]:
+    """Return the small statistics."""
+    return {
+        name: np.frombuffer(data, np.dtype(dtype)).reshape(_numbers(shape)).copy()
+        for name, dtype, shape, data in ledger.db.execute("SELECT * FROM arrays")
+    }
+
+
+def label_sum(first: int, stored: Iterable[Any]) -> int:
+    """Return a checksum of labels and their positions that adds up over parts."""
+    return sum(
+        zlib.crc32(f"{position} {label}".encode()) for position, label in enumerate(stored, first)
+    )
+
+
+def fingerprint(positions: Positions, rows: Floats) -> int:
+    """Return a checksum of rows and their positions, exact to the bit, that adds up over rows.
+
+    >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> parts = [fingerprint(np.array([i]), rows[i : i + 1]) for i in (0, 1)]
+    >>> fingerprint(np.arange(2), rows) == sum(parts) % 2**64
+    True
+    """
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    mixed = positions.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for column in range(bits.shape[1]):
+        mixed = (mixed ^ bits[:, column]) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _places(positions: Positions | None, n_rows: int) -> Positions:
+    return np.arange(n_rows) if positions is None else positions
+
+
+def _put_rows(db: sqlite3.Connection, mode: int, places: Positions, rows: Floats) -> None:
+    data, size = np.ascontiguousarray(rows).tobytes(), 8 * rows.shape[1]
+    db.executemany(
+        _PUT_ROW,
+        (
+            (mode, place, data[start : start + size])
+            for place, start in zip(places.tolist(), range(0, len(data), size), strict=True)
+        ),
+    )
+
+
+def _put_labels(
+    db: sqlite3.Connection, mode: int, first: int, labels: Sequence[Any], kind: str
+) -> int:
+    """Append labels and return their checksum."""
+    dated = kind.startswith("date")
+    stored = [label.isoformat() if dated else label for label in labels]
+    if kind == "boolean":
+        stored = [int(label) for label in stored]
+    db.executemany(
+        "INSERT INTO labels VALUES (?, ?, ?)",
+        ((mode, position, label) for position, label in enumerate(stored, first)),
+    )
+    return label_sum(first, stored)
+
+
+def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)",
+        (
+            (name, array.dtype.str, " ".join(map(str, array.shape)), array.tobytes())
+            for name, array in arrays.items()
+        ),
+    )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split()]
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "boolean": bool,
+    "date": dt.date.fromisoformat,
+    "datetime": dt.datetime.fromisoformat,
+    "datetime UTC": dt.datetime.fromisoformat,
+}

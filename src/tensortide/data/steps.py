@@ -158,6 +158,12 @@ def _cells(table: pa.Table, modes: Sequence[str]) -> tuple[Positions, list[Posit
     return cells, codes
 
 
+def superseded(table: pa.Table, modes: Sequence[str], steps: Positions) -> Flags:
+    """Mark records whose cell is reported again at a later step; `steps` numbers each record's."""
+    cells, _ = _cells(table, modes)
+    return _superseded(steps, cells, np.ones(len(steps), bool))
+
+
 def _refuse_repeats(of_step: Positions) -> None:
     order = np.argsort(of_step, kind="stable")
     again = np.flatnonzero(np.diff(of_step[order]) == 0)

@@ -26,8 +26,8 @@ class Table:
     """Records as Arrow columns: from pandas, polars, pyarrow, duckdb or a dict of columns."""
 
     def __init__(self, records: Any) -> None:
-        self._columns = _arrow_columns(records)
-        lengths = {name: len(column) for name, column in self._columns.items()}
+        self.columns = _arrow_columns(records)
+        lengths = {name: len(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns have different lengths: {lengths}.")
         self.n_records = next(iter(lengths.values()), 0)
@@ -35,15 +35,15 @@ class Table:
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
-        return list(self._columns)
+        return list(self.columns)
 
     def require(self, names: tuple[str, ...], advice: str = "") -> None:
         """Refuse a table that lacks a column."""
-        missing = [name for name in names if name not in self._columns]
+        missing = [name for name in names if name not in self.columns]
         if missing:
             raise InputError(
                 f"there is no column {missing[0]!r}; the columns are "
-                f"{', '.join(repr(n) for n in self._columns) or 'none'}.{advice}"
+                f"{', '.join(repr(n) for n in self.columns) or 'none'}.{advice}"
             )
 
     def labels(self, name: str) -> Column:
@@ -51,7 +51,7 @@ class Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = self._columns[name]
+        column = self.columns[name]
         if column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             raise InputError(f"the label of mode {name!r} is missing in record {row}.")
@@ -66,7 +66,7 @@ class Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = self._columns[name]
+        column = self.columns[name]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         kind = column.type

@@ -53,7 +53,7 @@ class BadRecord:
     line: int
     reason: str
     text: str
-    end: int = 0
+    source: str
 
 
 def known_batch(ledger: Ledger, batch_id: str) -> tuple[Info, int] | None:
@@ -98,7 +98,7 @@ def write_batch(
     )  # fmt: skip
     ledger.db.executemany(
         "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?)",
-        [(seq, where.source, b.line, b.reason, b.text) for b in bad or ()],
+        [(seq, b.source, b.line, b.reason, b.text) for b in bad or ()],
     )
 
 

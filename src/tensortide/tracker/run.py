@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from tensortide.core.recipe import Method
     from tensortide.data.store import Store
+    from tensortide.tracker.drive import Summary
 
 
 class Tracker:
@@ -131,24 +132,26 @@ class Tracker:
         retract: Any = None,
         origin: Origin | None = None,
         bad: list[BadRecord] | None = None,
+        earlier: Sequence[Origin] = (),
     ) -> Info:
         """Take one step and commit it; a batch id that is known already does nothing.
 
         Records are what `OnlineCP.update` takes.  Without an id every call is a batch of its
-        own.  `origin` and `bad` come from files that are tracked.
+        own.  `origin`, `bad` and `earlier` (of steps that this one holds too) come from files
+        that are tracked.
         """
         began = time.perf_counter()
         self._check_writable()
         if batch_id is not None and not (isinstance(batch_id, str) and batch_id):
             raise InputError(f"batch_id must be a text, not {batch_id!r}.")
         if batch_id is None:
-            batch_id = uuid.uuid4().hex if origin is None else origin.batch_id or uuid.uuid4().hex
+            batch_id = uuid.uuid4().hex
         elif (known := self._known(batch_id, records)) is not None:
             return known
         estimator = self._current()
         origin = Origin("") if origin is None else origin
         if estimator is None:
-            return self._prepare(records, batch_id, retract, origin, bad, began)
+            return self._prepare(records, batch_id, retract, [*earlier, origin], bad, began)
         ahead = None
         if records is not None or retract is not None:
             ahead = estimator._plan(records, retract)
@@ -177,6 +180,30 @@ class Tracker:
         _unlink(useless)
         estimator.info_ = info
         return info
+
+    def track(
+        self,
+        source: Any,
+        *,
+        step_by: str | None = None,
+        step_rows: int | None = None,
+        step_files: bool = False,
+        name: str | None = None,
+        on_bad: str = "stop",
+        first: int = 1,
+    ) -> Summary:
+        """Take all that a source has and the ledger does not.
+
+        A source is a path or a list of paths (files, folders), a table, an iterator of tables,
+        a DuckDB query or a database cursor.  Files are known by their content; tables by
+        `name` and the number of records taken, and without a name everything is new.  Steps
+        are made by a column, by a number of records, or are files (tables); the first `first`
+        of them are learned together.  `on_bad` is ``"stop"`` or ``"quarantine"``.
+        """
+        from tensortide.tracker import drive
+
+        how = drive.Drive(drive.cut_of(step_by, step_rows, step_files), on_bad, first, name=name)
+        return drive.Summary.of(drive.taken(self, source, how))
 
     def change_rank(self, rank: int) -> float:
         """Go on with another number of components; see `OnlineCP.change_rank`."""
@@ -230,6 +257,13 @@ class Tracker:
         with self._ledger.reading():
             return read_surprises(self._ledger)
 
+    def places(self) -> list[tuple[int, str, int | None]]:
+        """Return the places in sources that steps have ended at: position, digest, part."""
+        with self._ledger.reading() as db:
+            return db.execute(
+                "SELECT position, digest, part FROM batches WHERE digest IS NOT NULL"
+            ).fetchall()
+
     def close(self) -> None:
         """Let others write; a closed tracker cannot be used any more."""
         self._release()
@@ -259,7 +293,7 @@ class Tracker:
         records: Any,
         batch_id: str,
         retract: Any,
-        origin: Origin,
+        origins: list[Origin],
         bad: list[BadRecord] | None,
         began: float,
     ) -> Info:
@@ -275,6 +309,11 @@ class Tracker:
         info = replace(info, batch_id=batch_id, seconds=time.perf_counter() - began)
         try:
             with self._ledger.writing():
+                for earlier in origins[:-1]:
+                    seq = next_number(self._ledger)
+                    nothing = Info(step=0, entries=0)
+                    name = earlier.batch_id or uuid.uuid4().hex
+                    write_batch(self._ledger, seq, "joined", name, nothing, (), 0, earlier)
                 seq = next_number(self._ledger)
                 if estimator is not None:
                     model = estimator._fitted()
@@ -283,7 +322,9 @@ class Tracker:
                 shape = () if estimator is None else estimator.shape_
                 kind = "empty" if estimator is None else "prepare"
                 n_records = info.entries + info.duplicates
-                write_batch(self._ledger, seq, kind, batch_id, info, shape, n_records, origin, bad)
+                write_batch(
+                    self._ledger, seq, kind, batch_id, info, shape, n_records, origins[-1], bad
+                )
         except BaseException:
             self._estimator = None
             raise

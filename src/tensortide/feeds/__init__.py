@@ -1,0 +1,1 @@
+"""Records from files and pipes, piece by piece, with their place in the source."""

@@ -1,0 +1,137 @@
+"""The bytes of a source: decompressed, hashed as they go, and complaints as sentences."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import hashlib
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tensortide.errors import FileError
+
+BLOCK = 4 << 20
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+
+
+def new_hash() -> Any:
+    """Return the hash that identifies content."""
+    return hashlib.blake2b(digest_size=16)
+
+
+def compression(head: bytes) -> str | None:
+    """Tell how bytes are compressed by their beginning."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+
+
+class Octets:
+    """The decompressed bytes of a file or of standard input, from the start on."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.name = "standard input" if path is None else str(path)
+        with complaints(self.name):
+            self._raw: BinaryIO = sys.stdin.buffer if path is None else path.open("rb")
+            head = self._raw.peek(8)[:8] if path is None else self._raw.read(8)  # type: ignore
+            if path is not None:
+                self._raw.seek(0)
+            self.kind = compression(head)
+            self._file: Any = self._opened()
+        self._live = path is None and self.kind is None
+        self.size = None if path is None else os.fstat(self._raw.fileno()).st_size
+        self.at = 0
+
+    def _opened(self) -> Any:
+        if self.kind is None:
+            return self._raw
+        if self.kind == "gzip":
+            return gzip.GzipFile(fileobj=self._raw)
+        if self.kind == "bz2":
+            return bz2.BZ2File(self._raw)
+        if self.kind == "xz":
+            return lzma.LZMAFile(self._raw)
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(pa.PythonFile(self._raw, "r"), self.kind)
+
+    def read(self, count: int = BLOCK) -> bytes:
+        """Return the next bytes: `count` of them, or fewer at the end."""
+        parts: list[bytes] = []
+        missing = count
+        with complaints(self.name):
+            while missing:
+                part = self._file.read1(missing) if self._live else self._file.read(missing)
+                if not part:
+                    self._check_shrunk()
+                    break
+                parts.append(part)
+                missing -= len(part)
+                if self._live:  # a pipe: take what is there, do not wait for more
+                    break
+        data = b"".join(parts)
+        self.at += len(data)
+        return data
+
+    def skip(self, count: int) -> None:
+        """Go on to a later place."""
+        if self.kind is None and self.size is not None:
+            with complaints(self.name):
+                self._raw.seek(count, os.SEEK_CUR)
+            self.at += count
+            return
+        while count:
+            count -= len(self.read(min(count, BLOCK)))
+
+    @property
+    def raw_position(self) -> int:
+        """How many bytes of the file have been read: the honest progress."""
+        with contextlib.suppress(OSError, ValueError):
+            return self._raw.tell()
+        return self.at
+
+    def _check_shrunk(self) -> None:
+        if self.size is not None and os.fstat(self._raw.fileno()).st_size < self.size:
+            raise FileError(f"{self.name}: became shorter while it was read; try again.")
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.size is not None:
+            self._raw.close()
+
+
+@contextlib.contextmanager
+def complaints(name: str) -> Iterator[None]:
+    """Say in a sentence what is wrong with a file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise FileError(f"{name}: is compressed, but cut or damaged ({error}).") from None
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0].rstrip(".")
+        raise FileError(f"{name}: cannot be read: {reason}.") from None
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:  # Arrow's own
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise FileError(f"{name}: cannot be read: {reason}.") from None
+
+
+def file_digest(path: Path) -> str:
+    """Return the hash of a whole file."""
+    digest = new_hash()
+    with complaints(str(path)), path.open("rb") as file:
+        while data := file.read(BLOCK):
+            digest.update(data)
+    return str(digest.hexdigest())

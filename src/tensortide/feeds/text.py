@@ -1,0 +1,211 @@
+"""CSV and JSON lines, block by block: files larger than memory, growing files, pipes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensortide.errors import FileError
+from tensortide.feeds.lines import Records, fields, split
+from tensortide.feeds.octets import BLOCK, Octets, new_hash
+from tensortide.feeds.parse import csv_record, csv_table, json_record, json_table, parsed
+from tensortide.feeds.places import Known, Start
+from tensortide.feeds.wanted import Piece, Wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BOM = b"\xef\xbb\xbf"
+_OTHER = {
+    b"\xff\xfe": "is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16; save it as UTF-8",
+    b"PAR1": "is a Parquet file; give it the ending .parquet and do not pipe it",
+    b"ARROW1": "is an Arrow file; give it the ending .arrow and do not pipe it",
+}
+
+
+class TextFeed:
+    """Records of one text, by bytes: a place is the number of bytes before it."""
+
+    unit = "line"
+
+    def __init__(self, path: Path | None, kind: str = "", *, growing: bool = False) -> None:
+        self.path = path
+        self.growing = growing  # a last line without its end is left for later
+        self._octets = Octets(path)
+        self.name = self._octets.name
+        self._head = self._octets.read(BLOCK)
+        while path is None and self._head.count(b"\n") < 2 and (more := self._octets.read(BLOCK)):
+            self._head += more  # a slow pipe: wait for the header and a record
+        for magic, what in _OTHER.items():
+            if self._head.startswith(magic):
+                raise FileError(f"{self.name}: {what}.")
+        self._body = len(_BOM) if self._head.startswith(_BOM) else 0
+        first = self._head[self._body :].lstrip()[:1]
+        self.json = kind == "json" or (not kind and first == b"{")
+        if self.json and first == b"[":
+            raise FileError(f"{self.name}: holds one JSON list; write one object per line.")
+        self.names: list[str] = []
+        self.separator = ","
+        self._first_line = 1
+        self._hash, self._start, self._hashed, self._block = new_hash(), 0, 0, b""
+        if not self.json and self._head:
+            self._read_header(kind)
+
+    def _read_header(self, kind: str) -> None:
+        """Read names and separator off the first line."""
+        line, newline, _ = self._head[self._body :].partition(b"\n")
+        try:
+            text = line.decode().rstrip("\r")
+            self.separator = "\t" if kind == "tsv" else max(",;\t", key=text.count)
+            self.names = [name.strip() for name in fields(text, self.separator)]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise FileError(f"{self.name}, line 1: is no header ({error}).") from None
+        if len(set(self.names)) < len(self.names):
+            twice = next(n for n in self.names if self.names.count(n) > 1)
+            raise FileError(f"{self.name}: there are two columns {twice!r}.")
+        self._body += len(line) + len(newline)
+        self._first_line = 2
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is not even a header."""
+        return not self._head.strip()
+
+    @property
+    def size(self) -> int | None:
+        """Size of the file as it lies on the disk, if it is a file."""
+        return self._octets.size
+
+    @property
+    def done(self) -> int:
+        """How much of `size` has been read."""
+        return self._octets.raw_position
+
+    def sample(self) -> pa.Table:
+        """Return the first records with all their columns and guessed types."""
+        body = self._head[self._body :]
+        final = len(self._head) < BLOCK
+        records = self._split(body, self._first_line, final=final)
+        data = body[: records.consumed][: 1 << 20] if final else body[: records.consumed]
+        cut = len(data) if len(data) == records.consumed else data.rfind(b"\n") + 1
+        return self._guessed(data[:cut])
+
+    def _guessed(self, data: bytes) -> pa.Table:
+        """Guess types of as many records as go together; bad ones are judged later."""
+        import pyarrow as pa
+
+        if not data.strip():
+            return pa.table({name: pa.array([], pa.string()) for name in self.names})
+        for _ in range(50):
+            try:
+                if self.json:
+                    return json_table(data, None)
+                return csv_table(data, self.names, self.separator, None)
+            except (ValueError, TypeError, NotImplementedError):
+                data = data[: data[: len(data) // 2].rfind(b"\n") + 1]
+                if not data.strip():
+                    break
+        rows = self._readable(self._head[self._body : self._body + (1 << 16)])
+        return pa.Table.from_pylist(rows) if rows else self._guessed(b"")
+
+    def _readable(self, data: bytes) -> list[dict[str, Any]]:
+        """Return the first records that can be read one by one."""
+        read = json_record if self.json else csv_record(self.names, self.separator)
+        rows = []
+        for line in data.split(b"\n")[:1_000]:
+            try:
+                rows.append(read(line.decode().rstrip("\r")))
+            except ValueError:
+                continue
+        good = [r for r in rows if r.keys() == rows[0].keys()] if rows else []
+        return [{k: str(v) for k, v in r.items()} for r in good]
+
+    def start(self, known: Known) -> Start:
+        """Return how far the content of this text is known: the longest prefix in the ledger."""
+        best = Start(0)
+        if self.path is None or not known.marks:
+            return best
+        octets, digest = Octets(self.path), new_hash()
+        lines = 0
+        for mark in known.marks:
+            while octets.at < mark and (data := octets.read(min(BLOCK, mark - octets.at))):
+                digest.update(data)
+                lines += data.count(b"\n")
+            if octets.at < mark:
+                break
+            found = known.at(mark, digest.hexdigest())
+            if found is not None and found.part is None:
+                best = Start(mark, digest.copy(), lines)
+            elif found is not None:
+                part = found.part or 0
+                best = replace(best, part=part, until=mark, digest=digest.hexdigest())
+        octets.close()
+        return best
+
+    def pieces(self, wanted: Wanted, start: Start) -> Iterator[Piece]:
+        """Yield the records from a place on."""
+        head, at, line = self._head, self._body, self._first_line
+        self._hash, self._hashed = new_hash(), 0
+        if start.place >= self._body and start.running is not None:
+            self._hash, self._hashed = start.running.copy(), start.place
+            at, line = start.place, start.lines + 1
+            head = self._from(at)
+        else:
+            self._hash.update(head[:at])
+            self._hashed, head = at, head[at:]
+        table_of = json_table if self.json else self._csv_table
+        record_of = json_record if self.json else csv_record(self.names, self.separator)
+        data, final = head, False
+        while True:
+            records = self._split(data, line, final=final and not self.growing)
+            self._start, self._block = at, data
+            if len(records.starts):
+                yield parsed(data, records, wanted, at, table_of, record_of)
+            self._update(at + records.consumed)
+            rest = data[records.consumed :]
+            at += records.consumed
+            line += records.n_lines
+            if final:
+                break
+            more = self._octets.read(BLOCK)
+            data, final = rest + more, not more
+        self._start, self._block = at, b""
+
+    @property
+    def end(self) -> int:
+        """Where reading has ended."""
+        return self._start
+
+    def digest_at(self, place: int) -> str:
+        """Return the hash of everything before a place in the block that was read last."""
+        self._update(place)
+        return str(self._hash.hexdigest())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._octets.close()
+
+    def _update(self, place: int) -> None:
+        if place > self._hashed:
+            self._hash.update(self._block[self._hashed - self._start : place - self._start])
+            self._hashed = place
+
+    def _from(self, place: int) -> bytes:
+        """Return the first block from a place on, whatever was read before."""
+        if self.path is None:
+            return self._head[place:]
+        self._octets.close()
+        self._octets = Octets(self.path)
+        self._octets.skip(place)
+        return self._octets.read(BLOCK)
+
+    def _split(self, data: bytes, line: int, *, final: bool) -> Records:
+        separator = None if self.json else self.separator
+        return split(data, line, separator, len(self.names), final=final)
+
+    def _csv_table(self, data: bytes, types: dict[str, Any]) -> pa.Table:
+        return csv_table(data, self.names, self.separator, types)

@@ -1,0 +1,199 @@
+"""Drive a run by sources: find out what their columns are, take them in turn, watch a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensortide.data.labels import NamedLabels
+from tensortide.errors import FileError, InputError
+from tensortide.feeds.files import Feed, list_files, open_feed
+from tensortide.feeds.portions import Cut
+from tensortide.feeds.roles import Roles, find_roles
+from tensortide.feeds.tables import TableFeed
+from tensortide.tracker.follow import Follower, Skipped, Taken
+from tensortide.validate import check_choice, check_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tensortide.tracker.run import Tracker
+
+
+@dataclass(frozen=True)
+class Drive:
+    """How sources are taken: cut into steps, bad records, the first steps, watching."""
+
+    cut: Cut | None = None
+    on_bad: str = "stop"
+    first: int = 1
+    watch: bool = False
+    every: float = 1.0
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        check_choice("on_bad", self.on_bad, ("stop", "quarantine"))
+        check_count("first", self.first, least=1)
+        if self.cut is not None and self.cut.rows is not None:
+            check_count("step_rows", self.cut.rows, least=1)
+
+
+def cut_of(step_by: str | None, step_rows: int | None, step_files: bool) -> Cut | None:
+    """Return how records are cut by what the user said; None where nothing was."""
+    if sum((step_by is not None, step_rows is not None, step_files)) > 1:
+        raise InputError("steps are made by a column, by a number of rows or by file, not by two.")
+    if step_by is None and step_rows is None and not step_files:
+        return None
+    return Cut(step_by, step_rows)
+
+
+def first_sample(source: Any) -> tuple[pa.Table, int]:
+    """Return the first records of sources that have some, and how many files there are."""
+    files = list_files(source)
+    for path in files:
+        feed = open_feed(path)
+        try:
+            if not feed.empty and feed.sample().num_rows:
+                return feed.sample(), len(files)
+        finally:
+            feed.close()
+    what = ", ".join(map(str, source))
+    raise FileError(f"{what}: there are no records yet.")
+
+
+def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, n_files: int) -> Roles:
+    """Return what the columns are: as the run remembers, else found now and remembered."""
+    stored = tracker.options.get("roles")
+    if stored is not None:
+        roles = Roles(stored["modes"], stored["value"], Cut(**stored["cut"]), stored["kinds"])
+        if drive.cut is not None and drive.cut != roles.cut:
+            raise InputError(
+                f"the run takes {roles.cut}; leave the option out, or begin another run."
+            )
+        return roles
+    params = tracker.params
+    counting = params["duplicates"] == "count"
+    fitted = tracker.model._fitted().modes if tracker.fitted else None
+    modes = params["modes"] if fitted is None else fitted.names
+    roles = find_roles(
+        sample, modes, params["value"], drive.cut, counting=counting, n_files=n_files
+    )
+    if fitted is not None:
+        if not all(isinstance(labels, NamedLabels) for labels in fitted.labels):
+            raise InputError("this run has positions, not labels; ingest batches instead.")
+        for name, labels in zip(fitted.names, fitted.labels, strict=True):
+            roles.kinds[name] = labels.kind
+    remember(tracker, roles)
+    return roles
+
+
+def remember(tracker: Tracker, roles: Roles) -> None:
+    """Store in the run what the columns are."""
+    cut = {"column": roles.cut.column, "rows": roles.cut.rows}
+    tracker.set_options(
+        roles={"modes": roles.modes, "value": roles.value, "cut": cut, "kinds": roles.kinds}
+    )
+
+
+def drive_files(
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+    on_file: Callable[[Feed], None] | None = None,
+) -> Iterator[Taken | Skipped]:  # fmt: skip
+    """Take all files of the sources in turn; with `watch`, go on until stopped."""
+    follower = Follower(tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first)
+    seen: dict[Path, tuple[int, int]] = {}
+    while True:
+        for path in list_files(sources):
+            try:
+                state = path.stat()
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            now = (state.st_size, state.st_mtime_ns)
+            if drive.watch and seen.get(path) == now:
+                continue
+            seen[path] = now
+            yield from _one(follower, path, drive, on_file)
+        if not drive.watch:
+            yield from follower.finish()
+            return
+        time.sleep(drive.every)
+
+
+def _one(
+    follower: Follower, path: Path, drive: Drive, on_file: Callable[[Feed], None] | None
+) -> Iterator[Taken | Skipped]:
+    """Take one file; while watching, a file that cannot be read yet is left for later."""
+    try:
+        feed = open_feed(path, growing=drive.watch)
+    except FileError as error:
+        if not drive.watch:
+            raise
+        yield Skipped(str(path), f"cannot be read yet ({error})")
+        return
+    if on_file is not None:
+        on_file(feed)
+    yield from follower.take(feed)
+
+
+def drive_feed(
+    tracker: Tracker, feed: Feed, roles: Roles, drive: Drive
+) -> Iterator[Taken | Skipped]:
+    """Take one feed: a pipe, or tables."""
+    follower = Follower(tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first)
+    yield from follower.take(feed)
+    yield from follower.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a call of `track` did."""
+
+    steps: int
+    records: int
+    bad: int
+    repeated: int
+    skipped: tuple[Skipped, ...]
+    last: Taken | None
+
+    @classmethod
+    def of(cls, events: Iterator[Taken | Skipped]) -> Summary:
+        """Run through everything and count."""
+        taken: list[Taken] = []
+        skipped: list[Skipped] = []
+        for event in events:
+            if isinstance(event, Taken):
+                taken.append(event)
+            else:
+                skipped.append(event)
+        new = [t for t in taken if not t.info.repeated]
+        return cls(
+            len(new),
+            sum(t.records for t in new),
+            sum(t.bad for t in new),
+            len(taken) - len(new),
+            tuple(skipped),
+            taken[-1] if taken else None,
+        )
+
+
+def taken(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipped]:
+    """Take whatever has records: paths or tables."""
+    if isinstance(source, str | Path):
+        source = [source]
+    if isinstance(source, list | tuple) and all(isinstance(s, str | Path) for s in source):
+        sample, n_files = first_sample(source)
+        return drive_files(tracker, source, roles_of(tracker, sample, drive, n_files), drive)
+    return track_tables(tracker, source, drive)
+
+
+def track_tables(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipped]:
+    """Take tables in memory: one step a table unless it is said otherwise."""
+    feed = TableFeed(source, drive.name)
+    if feed.empty:
+        return
+    roles = roles_of(tracker, feed.sample(), drive, 2)
+    yield from drive_feed(tracker, feed, roles, drive)

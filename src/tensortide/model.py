@@ -19,7 +19,7 @@ from tensortide.core.factors import Factors
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.outcome import commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
-from tensortide.core.rank import lower_rank, raise_rank
+from tensortide.core.rank import lower_rank, raise_rank, revived
 from tensortide.core.recipe import Memory, Method, Recipe
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.core.updates import Run, serially
@@ -88,7 +88,7 @@ class Model:
         seen = DistinctCells()
         if store is None:
             seen = first.counted(seen, arrival, repeats=not recipe.limits.new_cells)
-        factors = Factors(best.rows)
+        factors = Factors(revived(best.rows, rng) if effort.max_sweeps else best.rows)
         memory = begin(recipe, factors.rows(), change)
         model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
         info = Info(

@@ -53,6 +53,157 @@ def demo(
 
 
 @app.command()
+def track(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="CSV, JSON lines, Parquet or Arrow files, folders of them, or - for a pipe.",
+        ),
+    ],
+    into: Annotated[Path, typer.Option(help="Folder of the run; made if it is not there.")],
+    modes: Annotated[
+        str | None, typer.Option(help="Label columns, with commas: place,age,date.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Column of values.")] = None,
+    step_by: Annotated[
+        str | None, typer.Option(help="Column whose values are the steps, in order.")
+    ] = None,
+    step_rows: Annotated[
+        int | None, typer.Option(min=1, help="Steps of this many records.")
+    ] = None,
+    step_files: Annotated[bool, typer.Option("--step-files", help="One step a file.")] = False,
+    first: Annotated[
+        int, typer.Option(min=1, help="Steps that are learned together as the first one.")
+    ] = 1,
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="Number of components; 5 in a new run.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="See `tensortide methods`; gocpte in a new run.")
+    ] = None,
+    absent: Annotated[
+        str | None, typer.Option(help="Cells not listed: missing (default) or zero.")
+    ] = None,
+    duplicates: Annotated[
+        str | None,
+        typer.Option(
+            help="Records of one cell in a step: last (default), sum, mean, count, error."
+        ),
+    ] = None,
+    combine: Annotated[
+        str | None, typer.Option(help="A record of a known cell: replace (default) or add.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="For the random start.")] = None,
+    on_bad: Annotated[
+        str, typer.Option(help="Bad records: stop, or quarantine to set them aside.")
+    ] = "stop",
+    keep_surprises: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-surprises/--no-surprises",
+            help="Keep the cells farthest from their prediction, which are raw values; by "
+            "default only where the method keeps history.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on and follow new files until stopped.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two looks with --watch.")
+    ] = 1.0,
+    wait: Annotated[
+        float, typer.Option(min=0.0, help="Seconds to wait while another process writes.")
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a step.")] = False,
+) -> None:
+    """Keep the model of a run current: every batch once, whatever happens.
+
+    The same command continues where it stopped, also after a crash; files are known by their
+    content, so what was learned is never learned twice.
+
+    Example: tensortide track reports/ --into run --modes place,age,date --value count
+    """
+    from tensortide.cli.track import Asked, run_track
+    from tensortide.tracker.drive import Drive, cut_of
+
+    names = None if modes is None else [name.strip() for name in modes.split(",")]
+    asked = Asked(rank, method, names, value, absent, duplicates, combine, seed)
+    cut = cut_of(step_by, step_rows, step_files)
+    drive = Drive(cut, on_bad, first, watch, every)
+    run_track(
+        sources, into, asked, drive, keep_surprises=keep_surprises, wait=wait, as_json=as_json
+    )
+
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+@app.command()
+def info(run: RunFolder, as_json: AsJson = False) -> None:
+    """Tell what a run has seen and how well it fits, also while it is being written.
+
+    Example: tensortide info run
+    """
+    from tensortide.cli.asking import show_info
+
+    show_info(run, as_json=as_json)
+
+
+@app.command()
+def components(
+    run: RunFolder,
+    top: Annotated[int, typer.Option(min=1, help="Labels per mode.")] = 3,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell who is in each component, strongest first.
+
+    Example: tensortide components run --top 5
+    """
+    from tensortide.cli.asking import show_components
+
+    show_components(run, top=top, as_json=as_json, out=out)
+
+
+@app.command()
+def predict(
+    run: RunFolder,
+    cells: Annotated[
+        str, typer.Argument(metavar="CELLS", help="A file with the label columns, or -.")
+    ],
+    unknown: Annotated[
+        str, typer.Option(help="Labels that the run has never seen: error, or nan.")
+    ] = "error",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a cell.")] = False,
+) -> None:
+    """Give the model's values at the cells of a file, as CSV.
+
+    Example: tensortide predict run cells.csv -o values.csv
+    """
+    from tensortide.cli.asking import predict as run_predict
+
+    run_predict(run, cells, unknown=unknown, as_json=as_json, out=out)
+
+
+@app.command()
+def check(run: RunFolder, as_json: AsJson = False) -> None:
+    """Verify that a run is whole, bit by bit; exit code 1 if it is not.
+
+    Example: tensortide check run
+    """
+    from tensortide.cli.asking import check as run_check
+
+    run_check(run, as_json=as_json)
+
+
+@app.command()
 def methods() -> None:
     """List the methods with what they can take and what they keep.
 

@@ -31,6 +31,21 @@ def raise_rank(rows: Sequence[Floats], rank: int, rng: np.random.Generator) -> l
     return larger
 
 
+def revived(rows: Sequence[Floats], rng: np.random.Generator) -> list[Floats]:
+    """Give components that first data could not feed another chance.
+
+    Data of lower rank than the model, a single day for instance, press the components that
+    are too many to zero, where alternating least squares would leave them for ever.  They
+    become what `raise_rank` adds: nothing now, but able to learn.
+    """
+    norms = np.prod([np.sqrt((r * r).sum(axis=0)) for r in rows], axis=0)
+    alive = norms > 1e-9 * norms.max()
+    if alive.all() or not alive.any():
+        return list(rows)
+    grown = raise_rank([r[:, alive] for r in rows], len(norms), rng)
+    return [np.ascontiguousarray(r) for r in grown]
+
+
 def lower_rank(
     rows: Sequence[Floats], rank: int, max_sweeps: int = 200, tol: float = 1e-9
 ) -> tuple[list[Floats], float]:

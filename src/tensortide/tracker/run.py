@@ -257,6 +257,13 @@ class Tracker:
         with self._ledger.reading():
             return read_surprises(self._ledger)
 
+    def quarantined(self) -> list[tuple[str, int, str, str]]:
+        """Return the bad records that were set aside: source, line, reason, record."""
+        with self._ledger.reading() as db:
+            return db.execute(
+                "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
+            ).fetchall()
+
     def places(self) -> list[tuple[int, str, int | None]]:
         """Return the places in sources that steps have ended at: position, digest, part."""
         with self._ledger.reading() as db:

@@ -1,0 +1,288 @@
+"""`tensortide track`: keep the model of a run current from files and pipes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tensortide.errors import FileError, InputError
+from tensortide.feeds.files import open_feed
+from tensortide.feeds.roles import Roles, find_roles
+from tensortide.tracker.drive import (
+    Drive,
+    drive_feed,
+    drive_files,
+    first_sample,
+    remember,
+    roles_of,
+)
+from tensortide.tracker.follow import Skipped, Taken
+from tensortide.tracker.ledger import FILE
+from tensortide.tracker.quarantine import write_quarantine
+from tensortide.tracker.run import Tracker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tensortide.feeds.files import Feed
+
+#: Steps over which the fitness that is shown is averaged.
+RECENT = 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user said about the model of the run; None where nothing was said."""
+
+    rank: int | None
+    method: str | None
+    modes: list[str] | None
+    value: str | None
+    absent: str | None
+    duplicates: str | None
+    combine: str | None
+    seed: int | None
+
+
+def run_track(
+    sources: Sequence[str], into: Path, asked: Asked, drive: Drive, *,
+    keep_surprises: bool | None, wait: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Begin or continue a run and take all that is new."""
+    if "-" in sources and len(sources) > 1:
+        raise InputError("standard input (-) cannot be mixed with files.")
+    screen = Console(stderr=True, highlight=False)
+    pipe = sources == ["-"]
+    feed = open_feed(None) if pipe else None
+    with _run(sources, feed, into, asked, drive, keep_surprises, wait, screen) as (tracker, roles):
+        told = _Telling(tracker, screen, as_json=as_json)
+        try:
+            with told, _terminated():
+                if feed is not None:
+                    events = drive_feed(tracker, feed, roles, drive)
+                else:
+                    events = drive_files(tracker, sources, roles, drive, told.begin)
+                for event in events:
+                    told.tell(event)
+        except KeyboardInterrupt:
+            told.summary("stopped")
+            if not drive.watch:
+                told.note("Everything up to here is kept; the same command goes on.")
+                raise
+            return
+        finally:
+            write_quarantine(tracker)
+        told.summary("done")
+
+
+@contextmanager
+def _run(
+    sources: Sequence[str], feed: Feed | None, into: Path, asked: Asked, drive: Drive,
+    keep_surprises: bool | None, wait: float, screen: Console,
+) -> Iterator[tuple[Tracker, Roles]]:  # fmt: skip
+    """Open the run, or make it from what the sources look like."""
+    if (into / FILE).is_file():
+        with Tracker.open(into, wait=wait) as tracker:
+            _check_same(tracker, asked, into)
+            if keep_surprises is not None:
+                tracker.set_options(keep_surprises=keep_surprises)
+            if tracker.options.get("roles") is None:
+                sample, n_files = _sample(sources, feed, drive)
+                roles = roles_of(tracker, sample, drive, n_files)
+            else:
+                roles = roles_of(tracker, None, drive, 0)
+            screen.print(f"{into}: goes on after step {_steps(tracker)}; {roles.cut}.")
+            yield tracker, roles
+        return
+    sample, n_files = _sample(sources, feed, drive)
+    duplicates = asked.duplicates or "last"
+    roles = find_roles(
+        sample, asked.modes, asked.value, drive.cut,
+        counting=duplicates == "count", n_files=n_files,
+    )  # fmt: skip
+    for guess in roles.said:
+        screen.print(f"guessed {guess}")
+    kinds = ", ".join(f"{name} ({roles.kinds[name]})" for name in roles.modes)
+    value = "records are counted" if roles.value is None else f"values in {roles.value}"
+    with Tracker.create(
+        into,
+        asked.rank or 5,
+        asked.method or "gocpte",
+        modes=roles.modes,
+        value=roles.value or "value",
+        absent=asked.absent or "missing",
+        duplicates=duplicates,
+        combine=asked.combine or "replace",
+        seed=asked.seed or 0,
+        keep_surprises=keep_surprises,
+        wait=wait,
+    ) as tracker:
+        remember(tracker, roles)
+        screen.print(f"{into}: a new run; labels {kinds}; {value}; {roles.cut}.")
+        yield tracker, roles
+
+
+def _sample(sources: Sequence[str], feed: Feed | None, drive: Drive) -> tuple[pa.Table, int]:
+    if feed is not None:
+        if feed.empty or not feed.sample().num_rows:
+            raise FileError("standard input: there are no records.")
+        return feed.sample(), 1
+    while True:
+        try:
+            return first_sample(sources)
+        except FileError:
+            if not drive.watch or any(not Path(s).exists() for s in sources):
+                raise
+        time.sleep(drive.every)
+
+
+def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
+    """Refuse options that differ from what the run was begun with."""
+    from tensortide.methods import recipe_for, shown
+
+    params = tracker.params
+    differences = []
+    for name, given in asdict(asked).items():
+        has = params[name]
+        if given is None:
+            continue
+        same = recipe_for(given) == has if name == "method" else given == has
+        if not same:
+            before = shown(has) if name == "method" else repr(has)
+            differences.append(f"{name} {before}, not {given!r}")
+    if differences:
+        raise InputError(
+            f"{into}: the run was begun with {'; '.join(differences)}. Leave the options out to go "
+            "on with it, or begin another run with another --into."
+        )
+
+
+def _steps(tracker: Tracker) -> int:
+    return tracker.model.n_steps_ if tracker.fitted else 0
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """Let a polite kill stop the run as Ctrl-C does."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Telling:
+    """Shows the progress to people on standard error, or steps to machines on standard output."""
+
+    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool) -> None:
+        self.tracker, self.screen, self.as_json = tracker, screen, as_json
+        self.n_steps = self.n_records = self.n_bad = self.n_repeated = 0
+        self.began = time.perf_counter()
+        self.errors: deque[float] = deque(maxlen=RECENT)
+        self.bar = Progress(
+            TextColumn("{task.fields[name]}"), BarColumn(bar_width=20),
+            TextColumn("step {task.fields[step]}"), TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[fitness]}"), TimeElapsedColumn(),
+            console=screen, disable=not screen.is_terminal or as_json, transient=True,
+        )  # fmt: skip
+        self.task = self.bar.add_task(
+            "", total=None, name="starting", step=_steps(tracker), rate="", fitness=""
+        )
+
+    def __enter__(self) -> _Telling:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def begin(self, feed: Feed) -> None:
+        """Begin a file; its size is the length of the bar."""
+        self.bar.reset(self.task, total=feed.size, start=True)
+        self.bar.update(self.task, name=Path(feed.name).name)
+
+    def tell(self, event: Taken | Skipped) -> None:
+        """Show what happened."""
+        if isinstance(event, Skipped):
+            if not self.as_json:
+                self.note(f"{event.source}: {event.why}.")
+            return
+        info = event.info
+        if info.repeated:
+            self.n_repeated += 1
+            return
+        self.n_steps += 1
+        self.n_records += event.records
+        self.n_bad += event.bad
+        if info.prequential_error is not None:
+            self.errors.append(info.prequential_error)
+        self.bar.update(
+            self.task, completed=event.done, step=info.step, rate=f"{self.rate:,.0f} records/s",
+            fitness="" if self.fitness is None else f"fitness {self.fitness:.3f}",
+        )  # fmt: skip
+        if self.as_json:
+            print(json.dumps(_line(event)), flush=True)
+
+    @property
+    def rate(self) -> float:
+        """Records per second since the start."""
+        return self.n_records / max(time.perf_counter() - self.began, 1e-9)
+
+    @property
+    def fitness(self) -> float | None:
+        """Mean fitness of the last batches, predicted before they were learned."""
+        return 1.0 - sum(self.errors) / len(self.errors) if self.errors else None
+
+    def note(self, text: str) -> None:
+        """Say something beside the bar."""
+        self.bar.console.print(text)
+
+    def summary(self, word: str) -> None:
+        """Say what was done altogether."""
+        seconds = time.perf_counter() - self.began
+        if self.as_json:
+            print(json.dumps({
+                word: True, "steps": self.n_steps, "records": self.n_records, "bad": self.n_bad,
+                "known": self.n_repeated, "step": _steps(self.tracker), "seconds": seconds,
+                "fitness": self.fitness, "run": str(self.tracker.path),
+            }))  # fmt: skip
+            return
+        text = f"{word}: {self.n_steps:,} steps, {self.n_records:,} records in {seconds:.1f} s"
+        if self.n_records:
+            text += f" ({self.rate:,.0f} a second)"
+        if self.n_repeated:
+            text += f", {self.n_repeated:,} steps were known already"
+        if self.fitness is not None:
+            text += f"; fitness before learning {self.fitness:.3f} (last {len(self.errors)} steps)"
+        self.note(text + ".")
+        if self.n_bad:
+            self.note(
+                f"{self.n_bad:,} bad records were set aside: {self.tracker.path / 'quarantine.csv'}"
+            )
+
+
+def _line(event: Taken) -> dict[str, Any]:
+    from tensortide.tracker.batches import report_of
+
+    return {
+        "source": event.source,
+        "label": event.label,
+        "records": event.records,
+        "bad": event.bad,
+        **report_of(event.info),
+    }

@@ -1,0 +1,60 @@
+"""What a run has seen and how well it fits, as plain data for people, machines and the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensortide.methods import shown
+
+if TYPE_CHECKING:
+    from tensortide.tracker.run import Tracker
+
+RECENT = 20
+
+
+def summarise(tracker: Tracker) -> dict[str, Any]:
+    """Return the facts of a run."""
+    batches = tracker.batches().to_pylist()
+    steps = [b for b in batches if b["kind"] in ("prepare", "step")]
+    errors = [b["prequential_error"] for b in steps if b["prequential_error"] is not None]
+    recent = errors[-RECENT:]
+    params = tracker.params
+    sources: dict[str, int] = {}
+    for batch in steps:
+        if batch["source"]:
+            name = batch["source"]
+            sources[name] = sources.pop(name, 0) + 1  # the latest one last
+    modes: list[dict[str, Any]] = []
+    entries, exact = 0, True
+    if tracker.fitted:
+        model = tracker.model
+        inner = model._fitted()
+        modes = [
+            {"name": name, "kind": labels.kind, "size": len(labels)}
+            for name, labels in zip(inner.modes.names, inner.modes.labels, strict=True)
+        ]
+        seen = inner.seen
+        entries = model.n_entries_
+        exact = inner.store is not None or seen.grown == seen.reported
+    return {
+        "run": str(tracker.path),
+        "method": shown(params["method"]).strip("'"),
+        "rank": params["rank"],
+        "absent": params["absent"],
+        "duplicates": params["duplicates"],
+        "combine": params["combine"],
+        "seed": params["seed"],
+        "value": None if params["duplicates"] == "count" else params["value"],
+        "modes": modes,
+        "steps": len(steps),
+        "records": sum(b["records"] for b in batches),
+        "bad": sum(b["bad"] for b in batches),
+        "entries": entries,
+        "exact": exact,
+        "fitness": 1.0 - sum(recent) / len(recent) if recent else None,
+        "fitness_steps": len(recent),
+        "first": steps[0]["at"][:19].replace("T", " ") if steps else None,
+        "last": steps[-1]["at"][:19].replace("T", " ") if steps else None,
+        "sources": [{"name": name, "steps": count} for name, count in sources.items()],
+        "bytes": sum(f.stat().st_size for f in tracker.path.rglob("*") if f.is_file()),
+    }

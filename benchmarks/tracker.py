@@ -95,7 +95,10 @@ def shares(source: Path, run: Path) -> dict[str, float]:
             finally:
                 spent["commit"] = spent.get("commit", 0.0) + time.perf_counter() - self.began
 
-    Ledger.writing = lambda ledger: Timed(ledger)  # type: ignore[assignment, method-assign]
+    def writing(ledger: Ledger) -> Timed:
+        return Timed(ledger)
+
+    Ledger.writing = writing  # type: ignore[assignment, method-assign]
     began = time.perf_counter()
     tracked(str(source), str(run))
     total = time.perf_counter() - began
@@ -158,7 +161,8 @@ def commits(n_rows: int = 3_000_000, repeats: int = 300) -> None:
         print(f"\n| 100 records at random among {n_rows:,} rows, step and commit | ms |")
         print("|---|---|")
         for word, value in (
-            ("median", np.median(took)), ("mean", took.mean()), ("nine of ten below", np.quantile(took, 0.9)),
+            ("median", np.median(took)), ("mean", took.mean()),
+            ("nine of ten below", np.quantile(took, 0.9)),
             ("longest (the log goes into the database)", took.max()),
         ):  # fmt: skip
             print(f"| {word} | {value:.1f} |")

@@ -47,7 +47,7 @@ def expected(days: int, *, seed: int = 0) -> Floats:
     waves *= _WEEKDAYS[dates % 7][:, None]
     delays = np.exp(-np.arange(N_DELAYS)[:, None] / np.array(_FADING))
     delays /= delays.sum(axis=0)
-    return np.einsum("pr,ar,dr,kr->padk", sizes, _AGES.T, waves, delays)
+    return np.asarray(np.einsum("pr,ar,dr,kr->padk", sizes, _AGES.T, waves, delays))
 
 
 def admissions(

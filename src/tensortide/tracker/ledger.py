@@ -15,7 +15,7 @@ FORMAT = "tensortide run"
 VERSION = 1
 FILE = "run.sqlite"
 
-#: Small pages: a step writes single rows here and there, and a page is what a row costs.
+#: Small pages: a step writes rows here and there, and a page is what a row costs.
 PAGE = 1024
 #: Pages of the write-ahead log before SQLite moves them into the database (20 MB).
 LOG_PAGES = 20_000
@@ -24,8 +24,7 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE labels (mode INTEGER, position INTEGER, label NOT NULL, PRIMARY KEY (mode, position))
     WITHOUT ROWID;
-CREATE TABLE factors (mode INTEGER, position INTEGER, row BLOB NOT NULL,
-    PRIMARY KEY (mode, position)) WITHOUT ROWID;
+CREATE TABLE factors (place INTEGER PRIMARY KEY, rows BLOB NOT NULL);
 CREATE TABLE arrays (name TEXT PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL,
     data BLOB NOT NULL);
 CREATE TABLE batches (

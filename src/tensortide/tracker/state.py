@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from tensortide.model import Model
     from tensortide.tracker.ledger import Ledger
 
-_PUT_ROW = (
-    "INSERT INTO factors VALUES (?, ?, ?) "
-    "ON CONFLICT (mode, position) DO UPDATE SET row = excluded.row"
-)
+_MODE = 1 << 40  # the place of a block of rows is its number plus this for each mode before
 
 
 def write_model(ledger: Ledger, model: Model) -> None:
@@ -33,9 +30,10 @@ def write_model(ledger: Ledger, model: Model) -> None:
     for table in ("factors", "labels", "arrays"):
         ledger.db.execute(f"DELETE FROM {table}")
     sums = {"factors": [0] * model.modes.order, "labels": [0] * model.modes.order}
+    nothing = np.empty((0, model.rank))
     for mode, (labels, rows) in enumerate(zip(model.modes.labels, model.rows(), strict=True)):
         everywhere = np.arange(len(rows))
-        _put_rows(ledger.db, mode, everywhere, rows)
+        _put_rows(ledger.db, mode, everywhere, rows, nothing, len(rows))
         sums["factors"][mode] = fingerprint(everywhere, rows)
         if isinstance(labels, NamedLabels):
             known = [labels.label(i) for i in range(len(labels))]
@@ -56,7 +54,8 @@ def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
         old_rows, rows = before.rows[mode], outcome.rows[mode]
         gone = _places(before.positions[mode], len(old_rows))
         places = _places(outcome.positions[mode], len(rows))
-        _put_rows(ledger.db, mode, places, rows)
+        known, size = model.rows()[mode], arrival.new_shape[mode]
+        _put_rows(ledger.db, mode, places, rows, known, size)
         change = fingerprint(places, rows) - fingerprint(gone, old_rows)
         sums["factors"][mode] = (sums["factors"][mode] + change) % 2**64
         if isinstance(labels, NamedLabels):
@@ -93,12 +92,14 @@ def read_model(ledger: Ledger, history: Callable[[dict[str, Any]], Store]) -> On
 def read_rows(ledger: Ledger, mode: int, facts: dict[str, Any]) -> Floats:
     """Return a factor; refuse it if it is not bit for bit what was written."""
     found = ledger.db.execute(
-        "SELECT row FROM factors WHERE mode = ? ORDER BY position", (mode,)
+        "SELECT rows FROM factors WHERE place >= ? AND place < ? ORDER BY place",
+        (mode * _MODE, (mode + 1) * _MODE),
     ).fetchall()
-    size = 8 * facts["rank"]
-    if len(found) != facts["shape"][mode] or any(len(row) != size for (row,) in found):
+    data = b"".join(block for (block,) in found)
+    size, rank = facts["shape"][mode], facts["rank"]
+    if len(data) != 8 * size * rank or len(found) != -(-size // block_size(rank)):
         raise ValueError(f"the factor of mode {mode} has not the size it should have")
-    rows = np.frombuffer(b"".join(row for (row,) in found)).reshape(len(found), facts["rank"])
+    rows = np.frombuffer(data).reshape(size, rank)
     if fingerprint(np.arange(len(rows)), rows) != facts["sums"]["factors"][mode]:
         raise ValueError(f"the factor of mode {mode} does not have the checksum it should have")
     return rows.copy()
@@ -151,13 +152,30 @@ def _places(positions: Positions | None, n_rows: int) -> Positions:
     return np.arange(n_rows) if positions is None else positions
 
 
-def _put_rows(db: sqlite3.Connection, mode: int, places: Positions, rows: Floats) -> None:
-    data, size = np.ascontiguousarray(rows).tobytes(), 8 * rows.shape[1]
+def block_size(rank: int) -> int:
+    """Return how many neighbouring rows are written together: as many as fit a page."""
+    return max(1, 100 // rank)
+
+
+def _put_rows(
+    db: sqlite3.Connection, mode: int, places: Positions, rows: Floats, known: Floats, size: int
+) -> None:
+    """Write the blocks that hold touched rows; their other rows are as in `known`."""
+    rank = rows.shape[1]
+    height = block_size(rank)
+    blocks = np.unique(places // height)
+    within = (blocks[:, None] * height + np.arange(height)).ravel()
+    content = np.zeros((len(within), rank))
+    old = within < len(known)
+    content[old] = known[within[old]]
+    content[np.searchsorted(blocks, places // height) * height + places % height] = rows
+    data, step = content.tobytes(), 8 * height * rank
+    ends = np.minimum(blocks * height + height, size) - blocks * height
     db.executemany(
-        _PUT_ROW,
+        "INSERT OR REPLACE INTO factors VALUES (?, ?)",
         (
-            (mode, place, data[start : start + size])
-            for place, start in zip(places.tolist(), range(0, len(data), size), strict=True)
+            (mode * _MODE + block, data[i * step : i * step + 8 * rank * end])
+            for i, (block, end) in enumerate(zip(blocks.tolist(), ends.tolist(), strict=True))
         ),
     )
 

@@ -193,6 +193,26 @@ def predict(
 
 
 @app.command()
+def report(
+    run: RunFolder,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+) -> None:
+    """Write one self-contained page with the pictures of a run.
+
+    Example: tensortide report run -o page.html
+    """
+    from tensortide.report.page import write_report
+    from tensortide.tracker.run import Tracker
+
+    with Tracker.open(run, read_only=True) as tracker:
+        size = write_report(tracker, out, title)
+    print(f"{out}: {size / 1e6:.1f} MB; open it in a browser.")
+
+
+@app.command()
 def check(run: RunFolder, as_json: AsJson = False) -> None:
     """Verify that a run is whole, bit by bit; exit code 1 if it is not.
 

@@ -52,7 +52,7 @@ def components_table(rows: Sequence[Floats], modes: Modes, top: int) -> pa.Table
     for component, weight in enumerate(weights):
         for name, labels, unit in zip(modes.names, modes.labels, factors, strict=True):
             loadings = unit[:, component]
-            for position in _largest(loadings, top):
+            for position in largest(loadings, top):
                 columns["component"].append(component)
                 columns["weight"].append(float(weight))
                 columns["mode"].append(name)
@@ -61,7 +61,8 @@ def components_table(rows: Sequence[Floats], modes: Modes, top: int) -> pa.Table
     return pa.table(columns)
 
 
-def _largest(loadings: Floats, top: int) -> Any:
+def largest(loadings: Floats, top: int) -> Any:
+    """Return the positions of the largest loadings by size, largest first."""
     size = np.abs(loadings)
     if top < len(size):
         some = np.argpartition(-size, top)[:top]

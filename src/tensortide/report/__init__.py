@@ -1,0 +1,1 @@
+"""The page that a manager can read, and the figures on it."""

@@ -40,16 +40,19 @@ def _root(
 def demo(
     seed: Annotated[int, typer.Option(min=0, help="Another stream with another number.")] = 0,
     rank: Annotated[
-        int, typer.Option(min=1, max=20, help="Number of components of the models.")
+        int, typer.Option(min=1, max=20, help="Number of components of the model.")
     ] = 3,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Folder for reports, run and page.")
+    ] = Path("tensortide-demo"),
 ) -> None:
-    """Show the engine at work on a simulated reporting stream.
+    """Show the whole story in a minute: simulate, track, kill, resume, ask, report.
 
     Example: tensortide demo --seed 7
     """
     from tensortide.cli.demo import run_demo
 
-    run_demo(seed=seed, rank=rank)
+    run_demo(seed=seed, rank=rank, out=out)
 
 
 @app.command()

@@ -191,7 +191,7 @@ class _Telling:
 
     def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool) -> None:
         self.tracker, self.screen, self.as_json = tracker, screen, as_json
-        self.n_steps = self.n_records = self.n_bad = self.n_repeated = 0
+        self.n_steps = self.n_records = self.n_bad = self.n_repeated = self.n_known = 0
         self.began = time.perf_counter()
         self.errors: deque[float] = deque(maxlen=RECENT)
         self.bar = Progress(
@@ -219,7 +219,8 @@ class _Telling:
     def tell(self, event: Taken | Skipped) -> None:
         """Show what happened."""
         if isinstance(event, Skipped):
-            if not self.as_json:
+            self.n_known += event.known
+            if not self.as_json and not event.known:
                 self.note(f"{event.source}: {event.why}.")
             return
         info = event.info
@@ -265,6 +266,8 @@ class _Telling:
         text = f"{word}: {self.n_steps:,} steps, {self.n_records:,} records in {seconds:.1f} s"
         if self.n_records:
             text += f" ({self.rate:,.0f} a second)"
+        if self.n_known:
+            text += f", {self.n_known:,} {'file' if self.n_known == 1 else 'files'} had nothing new"
         if self.n_repeated:
             text += f", {self.n_repeated:,} steps were known already"
         if self.fitness is not None:

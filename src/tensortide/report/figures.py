@@ -53,7 +53,7 @@ def labels_figure(course: Course) -> dict[str, Any]:
         for mode, colour in zip(course.modes, _cycled(len(course.modes)), strict=True)
     ]
     layout = _layout(course, "labels")
-    layout["yaxis"] |= {"type": "log", "dtick": 1}
+    layout["yaxis"] |= {"type": "log", "dtick": "D2"}
     return {"data": data, "layout": layout}
 
 
@@ -67,7 +67,8 @@ def entries_figure(course: Course) -> dict[str, Any]:
             ("revised", "revised a value", RED),
             ("unchanged", "told again, unchanged", GREY),
         ]
-    groups = _grouped(len(course.steps))
+    later = range(1, len(course.steps))  # the first one holds much more than any other
+    groups = [[later[i] for i in group] for group in _grouped(len(later))]
     data = []
     for name, word, colour in kinds:
         counts = [c or 0 for c in course.column(name)]

@@ -166,7 +166,7 @@ def _growth(facts: dict[str, Any]) -> str:
         '<section id="growth"><h2>How it grew</h2>'
         "<p>Labels of each mode over time (the axis counts in tens, hundreds, thousands).</p>"
         '<div class="figure" id="labels-figure">Drawing ...</div>'
-        f"<p>What each step brought. {old}</p>"
+        f"<p>What each step after the first one brought. {old}</p>"
         '<div class="figure" id="entries-figure">Drawing ...</div></section>'
     )
 

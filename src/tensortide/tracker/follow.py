@@ -49,6 +49,7 @@ class Skipped:
 
     source: str
     why: str
+    known: bool = False
 
 
 class Follower:
@@ -83,8 +84,10 @@ class Follower:
                 if self.tracker.fitted or len(self._waiting) >= self._first:
                     yield self._learn()
             if not found:
-                why = "has nothing new" if start.place else "has no records"
-                yield Skipped(feed.name, why)
+                if start.place:
+                    yield Skipped(feed.name, "has nothing new", known=True)
+                else:
+                    yield Skipped(feed.name, "has no records")
         finally:
             feed.close()
 

@@ -196,6 +196,10 @@ def _put_labels(
 
 
 def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> None:
+    """Replace the statistics; what a method no longer remembers goes away."""
+    db.execute(
+        f"DELETE FROM arrays WHERE name NOT IN ({', '.join('?' * len(arrays))})", list(arrays)
+    )
     db.executemany(
         "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)",
         (

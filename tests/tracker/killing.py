@@ -1,0 +1,116 @@
+"""A process that runs `tensortide track` in children, so that they can be killed at any moment.
+
+It imports and compiles everything once; each child begins in no time, runs the command as a
+person would give it, and is killed with SIGKILL by its parent or by itself: after some seconds,
+at the n-th statement that SQLite executes, or at the n-th file that is put on the disk.  One order
+per line of JSON on standard input, one answer per line on standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+
+import tensortide as tt
+from tensortide.cli import main as command
+from tests.models import fingerprint
+
+
+def warm() -> None:
+    """Import everything, and compile or load all kernels, by running the command itself."""
+    import tempfile
+    from pathlib import Path
+
+    for method in ("gocpte", "gocpt"):
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "some.csv"
+            cells = [f"{p},{d},{p * d + 1.5}" for d in range(1, 4) for p in range(3)]
+            source.write_text("\n".join(["place,day,count", *cells, ""]))
+            words = ["track", str(source), "--into", f"{folder}/run", "--step-by", "day"]
+            sys.argv = ["tensortide", *words, "--rank", "1", "--json", "--method", method]
+            with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
+                command.main()
+
+
+def die_at(order: dict) -> None:
+    """Arrange that this process kills itself at the n-th write of a kind."""
+    left = [order["at"]]
+
+    def count(*_: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if order["by"] == "statement":
+        inner = sqlite3.connect
+
+        def connect(*args, **kwargs):
+            db = inner(*args, **kwargs)
+            if "run.sqlite" in str(args[0]):
+                db.set_trace_callback(count)
+            return db
+
+        sqlite3.connect = connect
+    else:
+        for name in ("fsync", "replace"):
+            before = getattr(os, name)
+
+            def watched(*args, before=before):
+                count()
+                done = before(*args)
+                count()
+                return done
+
+            setattr(os, name, watched)
+
+
+def child(order: dict) -> None:
+    """Run the command and leave."""
+    sys.argv = ["tensortide", *order["command"]]
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(null, stream)
+    if "by" in order:
+        die_at(order)
+    try:
+        command.main()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        sys.stderr.flush()
+        os._exit(code)
+    os._exit(0)
+
+
+def obey(order: dict) -> dict:
+    """Run one child to its end, and tell how it ended."""
+    if order.get("do") == "state":
+        with tt.Tracker.open(order["run"], read_only=True) as run:
+            ids = run.batches()["batch_id"].to_pylist()
+            state = fingerprint(run.model) if run.fitted else ()
+        return {"ids": ids, "state": repr(hash_of(state))}
+    pid = os.fork()
+    if not pid:
+        child(order)
+    if "seconds" in order:
+        time.sleep(order["seconds"])
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return {"killed": os.WIFSIGNALED(status), "code": os.waitstatus_to_exitcode(status)}
+
+
+def hash_of(state: tuple) -> str:
+    import hashlib
+
+    return hashlib.sha256(repr(state).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    warm()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(obey(json.loads(line))), flush=True)

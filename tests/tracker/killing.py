@@ -3,7 +3,8 @@
 It imports and compiles everything once; each child begins in no time, runs the command as a
 person would give it, and is killed with SIGKILL by its parent or by itself: after some seconds,
 at the n-th statement that SQLite executes, or at the n-th file that is put on the disk.  One order
-per line of JSON on standard input, one answer per line on standard output.
+per line of JSON on standard input, one answer per line on standard output.  A child can also be
+one without the rights of root.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ def warm() -> None:
             source.write_text("\n".join(["place,day,count", *cells, ""]))
             words = ["track", str(source), "--into", f"{folder}/run", "--step-by", "day"]
             sys.argv = ["tensortide", *words, "--rank", "1", "--json", "--method", method]
-            with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
-                command.main()
+            with contextlib.redirect_stdout(sys.stderr):
+                with contextlib.suppress(SystemExit):
+                    command.main()
+                sys.argv = ["tensortide", "info", f"{folder}/run"]
+                with contextlib.suppress(SystemExit):
+                    command.main()
 
 
 def die_at(order: dict) -> None:
@@ -75,6 +80,12 @@ def child(order: dict) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(null, stream)
+    if "stderr" in order:
+        os.dup2(os.open(order["stderr"], os.O_WRONLY | os.O_CREAT), 2)
+    if order.get("nobody") and os.getuid() == 0:  # root may write everywhere
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
     if "by" in order:
         die_at(order)
     try:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,40 +11,7 @@ import pytest
 import tensortide as tt
 from tensortide.tracker.check import check_run
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
-
-
-class Parent:
-    """Gives orders to `killing.py`."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.tracker.killing"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert json.loads(self.process.stdout.readline())["ready"]
-
-    def __call__(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait(60)
-
-
-@pytest.fixture(scope="module")
-def parent():
-    made = Parent()
-    yield made
-    made.close()
 
 
 def write_stream(path, n_days, seed=0):

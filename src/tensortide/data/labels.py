@@ -139,12 +139,17 @@ class NamedLabels:
         """Return positions; labels not yet known get the next ones, in order of appearance."""
         size = len(self._labels)
         table = np.empty(len(column.distinct), np.int64)
-        fresh: dict[Any, int] = {}
-        for i, label in enumerate(self._converted(column, mode)):
+        labels = self._converted(column, mode)
+        unknown = []
+        for i, label in enumerate(labels):
             place = self._places.get(label)
             if place is None:
-                place = fresh.setdefault(label, size + len(fresh))
-            table[i] = place
+                unknown.append(i)
+            else:
+                table[i] = place
+        fresh: dict[Any, int] = {}
+        for i in _by_appearance(column.codes, unknown, len(labels)):
+            table[i] = fresh.setdefault(labels[i], size + len(fresh))
         return Encoded(table[column.codes], list(fresh))
 
     def _converted(self, column: Column, mode: str) -> list[Any]:
@@ -182,3 +187,14 @@ class NamedLabels:
     def copy(self) -> NamedLabels:
         """Return an independent copy."""
         return NamedLabels(self.kind, self._labels)
+
+
+def _by_appearance(codes: Positions, some: list[int], n_distinct: int) -> list[int]:
+    """Sort codes by the first record that has them, however the distinct labels are listed."""
+    if len(some) < 2:
+        return some
+    wanted = np.zeros(n_distinct, bool)
+    wanted[some] = True
+    present = codes[wanted[codes]]
+    found, first = np.unique(present, return_index=True)
+    return [int(code) for code in found[np.argsort(first)]]

@@ -84,10 +84,11 @@ class _Parquet:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pq.read_schema(path)
+        with path.open("rb") as handle:
+            schema = pq.read_schema(handle)
         texts = [f.name for f in schema if pa.types.is_string(f.type)]
         self._handle = path.open("rb")
-        self._file = pq.ParquetFile(self._handle, read_dictionary=texts)
+        self._file = pq.ParquetFile(self._handle, read_dictionary=texts, pre_buffer=False)
         self.names: list[str] = self._file.schema_arrow.names
         self.n_records = int(self._file.metadata.num_rows)
 

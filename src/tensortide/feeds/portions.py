@@ -144,7 +144,8 @@ def _sorted(
     for stop in ends:
         if stop > done:
             last = stop == table.num_rows
-            portion = _portion([table.slice(begin, stop - begin)], bad if last else [], until, cut)
+            aside = [] if begin else bad  # of which step they are cannot be told
+            portion = _portion([table.slice(begin, stop - begin)], aside, until, cut)
             yield Portion(
                 portion.table, portion.bad, until, None if last else stop, portion.label,
                 portion.lines,

@@ -71,8 +71,9 @@ def arrow_tables(source: Any) -> Iterator[pa.Table]:
 
     if isinstance(source, pa.RecordBatchReader):
         yield from (pa.Table.from_batches([batch]) for batch in source)
-    elif hasattr(source, "fetch_arrow_reader"):  # a DuckDB query: in chunks
-        reader = source.fetch_arrow_reader(ROWS)
+    elif type(source).__module__.split(".")[0] in ("duckdb", "_duckdb"):  # in chunks
+        newer = hasattr(source, "to_arrow_reader")
+        reader = source.to_arrow_reader(ROWS) if newer else source.fetch_arrow_reader(ROWS)
         yield from (pa.Table.from_batches([batch]) for batch in reader)
     elif hasattr(source, "fetchmany") and hasattr(source, "description"):
         yield from _cursor_tables(source)

@@ -37,8 +37,24 @@ class TextFeed:
         self.growing = growing  # a last line without its end is left for later
         self._octets = Octets(path)
         self.name = self._octets.name
+        self.names: list[str] = []
+        self.separator = ","
+        self._first_line, self._body = 1, 0
+        self._read = False  # whether more than the head has been read
+        self._hash, self._start, self._hashed, self._block = new_hash(), 0, 0, b""
+        try:
+            self._begin(kind)
+        except BaseException:
+            self._octets.close()
+            raise
+
+    def _begin(self, kind: str) -> None:
+        """Read the first block, and find out what it is."""
         self._head = self._octets.read(BLOCK)
-        while path is None and self._head.count(b"\n") < 2 and (more := self._octets.read(BLOCK)):
+        while self.path is None and self._head.count(b"\n") < 2:
+            more = self._octets.read(BLOCK)
+            if not more:
+                break
             self._head += more  # a slow pipe: wait for the header and a record
         for magic, what in _OTHER.items():
             if self._head.startswith(magic):
@@ -48,10 +64,6 @@ class TextFeed:
         self.json = kind == "json" or (not kind and first == b"{")
         if self.json and first == b"[":
             raise FileError(f"{self.name}: holds one JSON list; write one object per line.")
-        self.names: list[str] = []
-        self.separator = ","
-        self._first_line = 1
-        self._hash, self._start, self._hashed, self._block = new_hash(), 0, 0, b""
         if not self.json and self._head:
             self._read_header(kind)
 
@@ -104,24 +116,41 @@ class TextFeed:
             try:
                 if self.json:
                     return json_table(data, None)
-                return csv_table(data, self.names, self.separator, None)
+                table = csv_table(data, self.names, self.separator, None)
+                return _mostly_dates(self._codes_as_text(table, data))
             except (ValueError, TypeError, NotImplementedError):
                 data = data[: data[: len(data) // 2].rfind(b"\n") + 1]
                 if not data.strip():
                     break
-        rows = self._readable(self._head[self._body : self._body + (1 << 16)])
-        return pa.Table.from_pylist(rows) if rows else self._guessed(b"")
+        return pa.Table.from_pylist(self._readable(self._head[self._body :][: 1 << 16]))
+
+    def _codes_as_text(self, table: pa.Table, data: bytes) -> pa.Table:
+        """Leave numbers with leading zeros, such as postcodes, the text that they are."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        whole = [f.name for f in table.schema if pa.types.is_integer(f.type)]
+        if not whole or b"0" not in data:
+            return table
+        texts = self._csv_table(data, dict.fromkeys(whole, pa.string()))
+        for name in whole:
+            if pc.any(pc.match_substring_regex(texts[name], r"^\s*-?0\d")).as_py():
+                table = table.set_column(table.column_names.index(name), name, texts[name])
+        return table
 
     def _readable(self, data: bytes) -> list[dict[str, Any]]:
         """Return the first records that can be read one by one."""
         read = json_record if self.json else csv_record(self.names, self.separator)
-        rows = []
+        rows: list[dict[str, Any]] = []
+        reason = ""
         for line in data.split(b"\n")[:1_000]:
             try:
                 rows.append(read(line.decode().rstrip("\r")))
-            except ValueError:
-                continue
-        good = [r for r in rows if r.keys() == rows[0].keys()] if rows else []
+            except ValueError as error:
+                reason = reason or str(error)
+        if not rows:
+            raise FileError(f"{self.name}, line {self._first_line}: {reason}; is it such a file?")
+        good = [r for r in rows if r.keys() == rows[0].keys()]
         return [{k: str(v) for k, v in r.items()} for r in good]
 
     def start(self, known: Known) -> Start:
@@ -130,14 +159,17 @@ class TextFeed:
         if self.path is None or not known.marks:
             return best
         octets, digest = Octets(self.path), new_hash()
-        lines = 0
+        lines, data = 0, b""
         for mark in known.marks:
-            while octets.at < mark and (data := octets.read(min(BLOCK, mark - octets.at))):
+            while octets.at < mark and (more := octets.read(min(BLOCK, mark - octets.at))):
+                data = more
                 digest.update(data)
                 lines += data.count(b"\n")
             if octets.at < mark:
                 break
             found = known.at(mark, digest.hexdigest())
+            if found is not None and data[-1:] != b"\n" and self._longer(mark):
+                found = None
             if found is not None and found.part is None:
                 best = Start(mark, digest.copy(), lines)
             elif found is not None:
@@ -145,6 +177,14 @@ class TextFeed:
                 best = replace(best, part=part, until=mark, digest=digest.hexdigest())
         octets.close()
         return best
+
+    def _longer(self, place: int) -> bool:
+        """Tell whether a last line that had no end when it was read has become longer."""
+        octets = Octets(self.path)
+        octets.skip(place)
+        following = octets.read(1)
+        octets.close()
+        return following not in (b"", b"\r", b"\n")
 
     def pieces(self, wanted: Wanted, start: Start) -> Iterator[Piece]:
         """Yield the records from a place on."""
@@ -156,7 +196,8 @@ class TextFeed:
             head = self._from(at)
         else:
             self._hash.update(head[:at])
-            self._hashed, head = at, head[at:]
+            self._hashed, head = at, self._from(at) if self._read else head[at:]
+        self._read = True
         table_of = json_table if self.json else self._csv_table
         record_of = json_record if self.json else csv_record(self.names, self.separator)
         data, final = head, False
@@ -209,3 +250,17 @@ class TextFeed:
 
     def _csv_table(self, data: bytes, types: dict[str, Any]) -> pa.Table:
         return csv_table(data, self.names, self.separator, types)
+
+
+def _mostly_dates(table: pa.Table) -> pa.Table:
+    """Take text that nearly always is a date for dates; the rest are bad records."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for at, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type) or not table.num_rows:
+            continue
+        dated = pc.match_substring_regex(table[field.name], r"^\d{4}-\d\d-\d\d$")
+        if (pc.sum(dated).as_py() or 0) >= 0.9 * table.num_rows:
+            table = table.set_column(at, field.name, pa.nulls(table.num_rows, pa.date32()))
+    return table

@@ -21,7 +21,7 @@ from tensortide.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensortide import datasets, simulate
+    from tensortide import datasets, plots, simulate
     from tensortide.baselines import (
         cp_stream,
         cpc_als,
@@ -73,6 +73,7 @@ __all__ = [
     "online_cpd",
     "online_sgd",
     "per_size",
+    "plots",
     "rlst",
     "sdt",
     "simulate",
@@ -106,7 +107,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import tensortide` stays light."""
-    if name in ("datasets", "simulate"):
+    if name in ("datasets", "plots", "simulate"):
         return import_module(f"tensortide.{name}")
     if name in _HOME:
         return getattr(import_module(f"tensortide.{_HOME[name]}"), name)

@@ -329,6 +329,12 @@ class OnlineCP(Parameters):
         shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
         return f"OnlineCP(rank={self.rank}, method={method}, {shape}, step {self.n_steps_})"
 
+    def _repr_html_(self) -> str:
+        """Show the model in a notebook: what it has seen, and who is in its components."""
+        from tensortide.readers.html import model_html
+
+        return model_html(self)
+
     # ------------------------------------------------------------------ inside
 
     def _prepare(

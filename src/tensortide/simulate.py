@@ -21,7 +21,19 @@ import numpy.typing as npt
 from tensortide.core.types import Floats, Positions, Shape
 from tensortide.data.batch import Batch
 from tensortide.errors import InputError
+from tensortide.outbreaks import admissions
 from tensortide.validate import check_choice, check_rank
+
+__all__ = [
+    "LowRank",
+    "Stream",
+    "admissions",
+    "growth",
+    "low_rank",
+    "random_mask",
+    "reporting",
+    "revise",
+]
 
 KINDS = ("uniform", "normal", "nonnegative")
 _LARGEST_DENSE = 50_000_000

@@ -20,18 +20,18 @@ AT = 40  # a line in the middle; its record is GOOD[AT - 2]
 
 #: what stands in line 40, and what is said about it
 CSV = {
-    "text for a number": (b"Kiel,1,2026-01-02,2,many\n", r"line 40: 'count' must be a number, not 'many'"),
+    "text for a number": (b"Kiel,1,2026-01-02,2,many\n", r"line 40: 'count' must be a number"),
     "decimal comma": (b'Kiel,1,2026-01-02,2,"1,5"\n', r"line 40: .*write it with a point"),
     "not finite": (b"Kiel,1,2026-01-02,2,inf\n", r"line 40: 'count' is not finite"),
     "nan": (b"Kiel,1,2026-01-02,2,nan\n", r"line 40: 'count' is not finite"),
     "no value": (b"Kiel,1,2026-01-02,2,\n", r"line 40: 'count' is missing"),
     "no label": (b",1,2026-01-02,2,5\n", r"line 40: 'place' is missing"),
     "no step": (b"Kiel,1,2026-01-02,,5\n", r"line 40: 'reported' is missing"),
-    "no date": (b"Kiel,1,2026-13-02,2,5\n", r"line 40: the label '2026-13-02' of 'date' is not a date"),
+    "no date": (b"Kiel,1,2026-13-02,2,5\n", r"line 40: the label .* of 'date' is not a date"),
     "missing field": (b"Kiel,1,2026-01-02,2\n", r"line 40: it has 4 fields, the header has 5"),
     "extra field": (b"Kiel,1,2026-01-02,2,5,6\n", r"line 40: it has 6 fields, the header has 5"),
     "broken quote": (b'"Kiel,1,2026-01-02,2,5\n', r"line 40: its quotes are broken"),
-    "another encoding": ("Köln,1,2026-01-02,2,5\n".encode("latin-1"), r"line 40: byte 2 of the line is not UTF-8"),
+    "another encoding": (b"K\xf6ln,1,2026-01-02,2,5\n", r"line 40: byte 2 of the line is not UTF-8"),
     "no text": (b"\x00\xff\xfe,,,,\n", r"line 40: byte 2 of the line is not UTF-8"),
 }  # fmt: skip
 JSON = {
@@ -88,7 +88,7 @@ def test_stop_says_file_and_line_and_learns_nothing_of_the_step(tmp_path, form, 
 
 @pytest.mark.parametrize(("form", "kind"), CASES)
 def test_quarantine_sets_the_record_aside_and_learns_the_rest(tmp_path, form, kind):
-    source, message = with_bad(kind, form, tmp_path)
+    source, _ = with_bad(kind, form, tmp_path)
     rest = [r for i, r in enumerate(GOOD) if i != AT - 2]
     clean = write(tmp_path / f"clean.{form}", rest)
     with created(tmp_path / "run") as run, created(tmp_path / "clean") as other:
@@ -223,9 +223,7 @@ def test_missing_fields_in_columns_are_bad_records_too(tmp_path, on_bad):
     with tt.Tracker.create(tmp_path / "run", 1, modes=["place", "day"], value="count") as run:
         run.ingest({"place": ["a", "b"], "day": [1, 2], "count": [1.0, 2.0]})
         if on_bad == "stop":
-            with pytest.raises(
-                tt.InputError, match=r"a.parquet, record 2: 'count' is not finite \(2 more"
-            ):
+            with pytest.raises(tt.InputError, match=r"record 2: 'count' is not finite \(2 more"):
                 run.track(tmp_path / "a.parquet")
             assert run.batches().num_rows == 1
         else:

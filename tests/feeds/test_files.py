@@ -202,9 +202,11 @@ def test_what_came_first_counts_as_it_would_step_by_step(tmp_path):
         run.track(source, step_by="reported", first=2)
         entries = run.model._model.store.entries
         assert sorted(entries.all_values().tolist()) == [1.0, 2.0, 3.0, 7.0]
-    with created(tmp_path / "add", "gocpt", combine="add") as run:
-        with pytest.raises(tt.InputError, match="combine='add'"):
-            run.track(source, step_by="reported", first=2)
+    with (
+        created(tmp_path / "add", "gocpt", combine="add") as run,
+        pytest.raises(tt.InputError, match="combine='add'"),
+    ):
+        run.track(source, step_by="reported", first=2)
 
 
 def _sources(records):

@@ -98,18 +98,18 @@ def _run(
             if keep_surprises is not None:
                 tracker.set_options(keep_surprises=keep_surprises)
             if tracker.options.get("roles") is None:
-                sample, n_files = _sample(sources, feed, drive)
-                roles = roles_of(tracker, sample, drive, n_files)
+                sample, several = _sample(sources, feed, drive)
+                roles = roles_of(tracker, sample, drive, several)
             else:
-                roles = roles_of(tracker, None, drive, 0)
+                roles = roles_of(tracker, None, drive, False)
             screen.print(f"{into}: goes on after step {_steps(tracker)}; {roles.cut}.")
             yield tracker, roles
         return
-    sample, n_files = _sample(sources, feed, drive)
+    sample, several = _sample(sources, feed, drive)
     duplicates = asked.duplicates or "last"
     roles = find_roles(
         sample, asked.modes, asked.value, drive.cut,
-        counting=duplicates == "count", n_files=n_files,
+        counting=duplicates == "count", several=several,
     )  # fmt: skip
     for guess in roles.said:
         screen.print(f"guessed {guess}")
@@ -133,11 +133,11 @@ def _run(
         yield tracker, roles
 
 
-def _sample(sources: Sequence[str], feed: Feed | None, drive: Drive) -> tuple[pa.Table, int]:
+def _sample(sources: Sequence[str], feed: Feed | None, drive: Drive) -> tuple[pa.Table, bool]:
     if feed is not None:
         if feed.empty or not feed.sample().num_rows:
             raise FileError("standard input: there are no records.")
-        return feed.sample(), 1
+        return feed.sample(), False
     while True:
         try:
             return first_sample(sources)

@@ -59,7 +59,13 @@ class Table:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
         used, codes = _used_codes(codes, len(coded.dictionary))
-        return Column(kind, codes, coded.dictionary.take(pa.array(used)).to_pylist())
+        try:
+            distinct = coded.dictionary.take(pa.array(used)).to_pylist()
+        except (OverflowError, ValueError) as error:  # far dates, text that is no UTF-8
+            raise InputError(
+                f"column {name!r} holds labels that cannot be read: {error}."
+            ) from None
+        return Column(kind, codes, distinct)
 
     def values(self, name: str) -> Floats:
         """Return a column of finite numbers."""

@@ -94,7 +94,7 @@ class _Parquet:
 
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield record batches of some columns."""
-        yield from self._file.iter_batches(batch_size=rows, columns=names)
+        yield from map(_valid, self._file.iter_batches(batch_size=rows, columns=names))
 
     def close(self) -> None:
         """Close the file."""
@@ -118,7 +118,7 @@ class _Arrow:
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield record batches of some columns."""
         for i in range(self._file.num_record_batches):
-            batch = self._file.get_batch(i).select(names)
+            batch = _valid(self._file.get_batch(i).select(names))
             for first in range(0, batch.num_rows, rows):
                 yield batch.slice(first, rows)
 
@@ -144,12 +144,18 @@ class _ArrowStream:
 
         with pa.OSFile(str(self._path)) as handle, pa.ipc.open_stream(handle) as reader:
             for whole in reader:
-                batch = whole.select(names)
+                batch = _valid(whole.select(names))
                 for first in range(0, batch.num_rows, rows):
                     yield batch.slice(first, rows)
 
     def close(self) -> None:
         """Nothing is left open."""
+
+
+def _valid(batch: Any) -> Any:
+    """Refuse a batch whose parts do not fit together: Arrow reads them as they are."""
+    batch.validate(full=True)
+    return batch
 
 
 def _arrow(path: Path) -> _Arrow | _ArrowStream:
@@ -184,9 +190,19 @@ def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
     bad = []
     for row in np.flatnonzero(wrong):
         reason = next(why for why, flags in reasons if flags[row])
-        record = table.slice(row, 1).to_pylist()[0]
         number = int(numbers[row])
-        bad.append(Bad(number, number, reason, json.dumps(record, default=str)))
+        bad.append(Bad(number, number, reason, _record_text(table, int(row))))
     good = table.filter(pa.array(~wrong))
     kept = numbers[~wrong]
     return piece_of({n: good[n] for n in wanted.names}, kept, kept, bad, int(numbers[-1]))
+
+
+def _record_text(table: pa.Table, row: int) -> str:
+    """Return a record as JSON, whatever it holds."""
+    fields = {}
+    for name in table.column_names:
+        try:
+            fields[name] = table[name][row].as_py()
+        except (ValueError, OverflowError):  # a date far away
+            fields[name] = str(table[name][row])
+    return json.dumps(fields, default=str)

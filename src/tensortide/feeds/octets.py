@@ -123,7 +123,9 @@ def complaints(name: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error).splitlines()[0].rstrip(".")
         raise FileError(f"{name}: cannot be read: {reason}.") from None
-    except (ValueError, TypeError, KeyError, NotImplementedError) as error:  # Arrow's own
+    except MemoryError:
+        raise FileError(f"{name}: needs more memory than there is, or is damaged.") from None
+    except (ValueError, TypeError, KeyError, OverflowError, NotImplementedError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise FileError(f"{name}: cannot be read: {reason}.") from None
 

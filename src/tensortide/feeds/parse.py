@@ -48,6 +48,7 @@ def json_table(data: bytes, types: dict[str, Any] | None) -> pa.Table:
         options = arrow_json.ParseOptions(schema, unexpected_field_behavior="ignore")
     read = arrow_json.ReadOptions(block_size=len(data) + 1)
     table = arrow_json.read_json(io.BytesIO(data), read_options=read, parse_options=options)
+    table.validate(full=True)  # Arrow takes any bytes for text here
     if types is None:
         return table
     return table.cast(pa.schema(list(types.items())))

@@ -13,7 +13,7 @@ from tensortide.feeds.wanted import Wanted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VALUES = ("value", "values", "count", "counts", "n", "cases", "amount", "total", "y")
+_VALUES = ("value", "values", "count", "counts", "n", "cases", "amount", "total")
 _ROWS = 10_000
 
 
@@ -71,7 +71,7 @@ def find_roles(
     cut: Cut | None,
     *,
     counting: bool,
-    n_files: int,
+    several: bool,
 ) -> Roles:
     """Complete what the user said by what is obvious; refuse to guess the rest."""
     said: list[str] = []
@@ -92,7 +92,7 @@ def find_roles(
         raise InputError(f"column {value!r} has the values; step by a column of dates or labels.")
     kinds = {name: label_kind(sample[name], name) for name in modes}
     if cut is None:
-        cut, why = _cut(kinds, n_files)
+        cut, why = _cut(kinds, several=several)
         said.append(f"steps: {cut} ({why})")
     if cut.column is not None:
         kinds[cut.column] = label_kind(sample[cut.column], cut.column)
@@ -140,9 +140,9 @@ def _modes(sample: pa.Table, value: str | None, cut: Cut | None) -> tuple[list[s
     return free, "all other columns"
 
 
-def _cut(kinds: dict[str, str], n_files: int) -> tuple[Cut, str]:
-    if n_files > 1:
-        return Cut(), "there are several files"
+def _cut(kinds: dict[str, str], *, several: bool) -> tuple[Cut, str]:
+    if several:
+        return Cut(), "a folder or several files"
     dated = [name for name, kind in kinds.items() if kind.startswith("date")]
     if len(dated) == 1:
         return Cut(column=dated[0]), "the only column of dates"

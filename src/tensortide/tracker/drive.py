@@ -51,21 +51,25 @@ def cut_of(step_by: str | None, step_rows: int | None, step_files: bool) -> Cut 
     return Cut(step_by, step_rows)
 
 
-def first_sample(source: Any) -> tuple[pa.Table, int]:
-    """Return the first records of sources that have some, and how many files there are."""
+def first_sample(source: Any) -> tuple[pa.Table, bool]:
+    """Return the first records of sources that have some, and whether there are several files.
+
+    A folder counts as several: more may come.
+    """
     files = list_files(source)
+    several = len(files) > 1 or any(Path(s).is_dir() for s in source)
     for path in files:
         feed = open_feed(path)
         try:
             if not feed.empty and feed.sample().num_rows:
-                return feed.sample(), len(files)
+                return feed.sample(), several
         finally:
             feed.close()
     what = ", ".join(map(str, source))
     raise FileError(f"{what}: there are no records yet.")
 
 
-def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, n_files: int) -> Roles:
+def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, several: bool) -> Roles:
     """Return what the columns are: as the run remembers, else found now and remembered."""
     stored = tracker.options.get("roles")
     if stored is not None:
@@ -80,7 +84,7 @@ def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, n_files: int) -> 
     fitted = tracker.model._fitted().modes if tracker.fitted else None
     modes = params["modes"] if fitted is None else fitted.names
     roles = find_roles(
-        sample, modes, params["value"], drive.cut, counting=counting, n_files=n_files
+        sample, modes, params["value"], drive.cut, counting=counting, several=several
     )
     if fitted is not None:
         if not all(isinstance(labels, NamedLabels) for labels in fitted.labels):
@@ -185,8 +189,8 @@ def taken(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipp
     if isinstance(source, str | Path):
         source = [source]
     if isinstance(source, list | tuple) and all(isinstance(s, str | Path) for s in source):
-        sample, n_files = first_sample(source)
-        return drive_files(tracker, source, roles_of(tracker, sample, drive, n_files), drive)
+        sample, several = first_sample(source)
+        return drive_files(tracker, source, roles_of(tracker, sample, drive, several), drive)
     return track_tables(tracker, source, drive)
 
 
@@ -195,5 +199,5 @@ def track_tables(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken 
     feed = TableFeed(source, drive.name)
     if feed.empty:
         return
-    roles = roles_of(tracker, feed.sample(), drive, 2)
+    roles = roles_of(tracker, feed.sample(), drive, True)
     yield from drive_feed(tracker, feed, roles, drive)

@@ -1,0 +1,349 @@
+"""`tensortide track` and the commands that read a run, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.test_cli import COMMAND, run
+from tests.feeds.samples import csv_text, json_text, rows, write
+
+WORDS = ["--modes", "place,age,date", "--value", "count", "--rank", "2"]
+
+
+def lines(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def said(done):
+    return " ".join(done.stderr.split())
+
+
+@pytest.fixture
+def tracked(tmp_path):
+    source = write(tmp_path / "a.csv", rows())
+    done = run(
+        "track", str(source), "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"
+    )
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_track_says_what_it_does_and_continues(tracked):
+    again = run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"))
+    assert again.returncode == 0
+    assert "goes on after step 12; one step for each reported" in said(again)
+    assert "0 steps" in said(again)
+    assert "1 file had nothing new" in said(again)
+
+
+def test_guesses_are_said_out_loud(tmp_path):
+    source = write(tmp_path / "a.csv", rows())
+    done = run("track", str(source), "--into", str(tmp_path / "run"), "--step-by", "reported")
+    assert done.returncode == 0, done.stderr
+    assert "guessed value: count (by its name)" in said(done)
+    assert "guessed modes: place, age, date (all other columns but the steps' reported)" in said(
+        done
+    )
+    assert "place (text), age (integer), date (date)" in said(done)
+    assert "done: 12 steps" in said(done)
+    assert "fitness before learning" in said(done)
+
+
+def test_what_is_not_obvious_is_asked_for(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,x,y\nu,v,1,2\nw,v,3,4\n")
+    done = run("track", str(tmp_path / "a.csv"), "--into", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "which column has the values?" in said(done)
+    assert "x (int64)" in said(done)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rank", "7"], "begun with rank 2, not 7"),
+        (["--method", "gocpt"], "begun with method 'gocpte', not 'gocpt'"),
+        (["--modes", "place,date"], "modes"),
+        (["--value", "reported"], "value 'count', not 'reported'"),
+        (["--absent", "zero"], "absent 'missing', not 'zero'"),
+        (["--step-rows", "10"], "takes one step for each reported"),
+    ],
+)
+def test_options_that_differ_from_the_run_are_refused(tracked, words, message):
+    done = run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *words)
+    assert done.returncode == 2
+    assert message in said(done)
+    same = ["--rank", "2", "--method", "gocpte", "--modes", "place,age,date"]
+    assert (
+        run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *same).returncode == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere.csv"], "no such file"),
+        (["-", "a.csv"], "cannot be mixed"),
+        (["a.csv", "--step-by", "date", "--step-rows", "3"], "not by two"),
+        (["a.csv", "--on-bad", "ignore"], "on_bad"),
+        (["a.csv", "--modes", "place,nix", "--value", "count"], "no column 'nix'"),
+        (["a.csv", "--modes", "place,place", "--value", "count"], "twice"),
+        (["a.csv", "--modes", "place,count", "--value", "count"], "both a mode and the values"),
+        (["a.csv", "--step-by", "count", "--value", "count"], "has the values"),
+        (["a.csv", "--method", "gocptee"], "did you mean 'gocpte'"),
+        (["a.csv", "--absent", "never"], "absent"),
+    ],
+)
+def test_mistakes_are_a_sentence_and_leave_no_run(tmp_path, words, message):
+    write(tmp_path / "a.csv", rows(3))
+    words = [str(tmp_path / w) if w.endswith(".csv") else w for w in words]
+    done = run("track", *words, "--into", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert message in said(done)
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "run.sqlite").exists()
+
+
+def test_json_is_one_line_a_step_and_a_summary(tmp_path):
+    source = write(tmp_path / "a.jsonl", rows())
+    done = run(
+        "track",
+        str(source),
+        "--into",
+        str(tmp_path / "run"),
+        *WORDS,
+        "--step-by",
+        "reported",
+        "--json",
+    )
+    *steps, last = lines(done)
+    assert [s["step"] for s in steps] == list(range(1, 13))
+    assert steps[3]["label"] == "3"
+    assert last["done"] is True
+    assert (last["steps"], last["records"]) == (12, len(rows()))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_pipe_is_continued_by_its_content(tmp_path, form):
+    data = csv_text(rows()) if form == "csv" else json_text(rows())
+    half = (
+        csv_text([r for r in rows() if r[3] < 6])
+        if form == "csv"
+        else json_text([r for r in rows() if r[3] < 6])
+    )
+    words = [
+        "track",
+        "-",
+        "--into",
+        str(tmp_path / "run"),
+        *WORDS,
+        "--step-by",
+        "reported",
+        "--json",
+    ]
+    results = []
+    for sent in (half, data, data):
+        done = subprocess.run([str(COMMAND), *words], input=sent, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+    assert [(r["steps"], r["known"]) for r in results] == [(6, 0), (6, 6), (0, 12)]
+
+
+def test_a_pipe_that_is_not_in_order_is_refused(tmp_path):
+    data = csv_text(list(reversed(rows(3))))
+    words = ["track", "-", "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"]
+    done = subprocess.run([str(COMMAND), *words], input=data, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"a pipe has to" in done.stderr
+
+
+def test_quarantine_is_counted_and_written(tmp_path):
+    text = csv_text(rows(4)).replace(b"2026-01-02,1,", b"2026-01-02,1,x", 2)
+    (tmp_path / "a.csv").write_bytes(text)
+    words = ["track", str(tmp_path / "a.csv"), "--into", str(tmp_path / "run"), *WORDS]
+    stopped = run(*words, "--step-by", "reported")
+    assert stopped.returncode == 2
+    assert "a.csv, line" in said(stopped)
+    done = run(*words, "--on-bad", "quarantine")
+    assert done.returncode == 0
+    assert "2 bad records were set aside" in said(done)
+    assert (tmp_path / "run" / "quarantine.csv").read_text().count("must be a number") == 2
+
+
+def started(*words):
+    return subprocess.Popen(
+        [str(COMMAND), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_watch_follows_a_folder_until_it_is_stopped(tmp_path, how):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    words = ["track", str(folder), "--into", str(tmp_path / "run"), *WORDS]
+    process = started(*words, "--watch", "--every", "0.05", "--json")
+    write(folder / "0.csv", [r for r in rows(3) if r[3] == 0])
+    assert json.loads(process.stdout.readline())["step"] == 1
+    write(folder / "1.csv", [r for r in rows(3) if r[3] == 1])
+    assert json.loads(process.stdout.readline())["step"] == 2
+    info = run("info", str(tmp_path / "run"), "--json")  # a reader meanwhile
+    assert json.loads(info.stdout)["steps"] == 2
+    second = run(*words)
+    assert second.returncode == 2
+    assert f"process {process.pid}" in said(second)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out.splitlines()[-1])["stopped"] is True
+    assert "Traceback" not in err
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    process = subprocess.Popen(
+        [str(COMMAND), "track", "-", "--into", str(tmp_path / "run"), *WORDS, "--step-by",
+         "reported"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(csv_text(rows(6)))
+    process.stdin.flush()
+    wait_for((tmp_path / "run" / "run.sqlite").is_file)
+    wait_for(lambda: json.loads(run("info", str(tmp_path / "run"), "--json").stdout)["steps"] == 5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in " ".join(err.decode().split())
+    assert "Traceback" not in err.decode()
+
+
+def test_info_components_predict_and_check(tracked):
+    path = str(tracked / "run")
+    info = run("info", path)
+    assert "4 place (text), 3 age (integer), 12 date (date)" in info.stdout
+    assert "a.csv: 12 steps" in info.stdout
+    facts = json.loads(run("info", path, "--json").stdout)
+    assert facts["records"] == len(rows())
+    found = run("components", path, "--top", "2")
+    assert "weight" in found.stdout
+    assert len(json.loads(run("components", path, "--json").stdout)) > 10
+    assert run("components", path, "-o", str(tracked / "c.csv")).returncode == 0
+    assert (tracked / "c.csv").read_text().startswith('"component"')
+    check = run("check", path)
+    assert check.returncode == 0
+    assert check.stdout.count("ok ") == 7
+
+
+def test_predict_answers_in_the_order_of_the_cells(tracked):
+    (tracked / "cells.csv").write_text("date,place,age\n2026-01-03,Kiel,2\n2026-01-01,Gera,1\n")
+    path, cells = str(tracked / "run"), str(tracked / "cells.csv")
+    done = run("predict", path, cells)
+    head, first, second = done.stdout.splitlines()
+    assert head == '"place","age","date","predicted"'
+    assert first.startswith('"Kiel",2,2026-01-03,')
+    assert second.startswith('"Gera",1,2026-01-01,')
+    as_json = lines(run("predict", path, cells, "--json"))
+    assert as_json[0]["predicted"] == float(first.rsplit(",", 1)[1])
+    assert run("predict", path, cells, "-o", str(tracked / "p.parquet")).returncode == 0
+    piped = subprocess.run(
+        [str(COMMAND), "predict", path, "-"], input=(tracked / "cells.csv").read_bytes(),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert piped.stdout.decode() == done.stdout
+    (tracked / "cells.csv").write_text("date,place,age\n2027-01-03,Kiel,2\n")
+    unknown = run("predict", path, cells)
+    assert unknown.returncode == 2
+    assert "no label datetime.date(2027, 1, 3)" in said(unknown)
+    assert lines(run("predict", path, cells, "--unknown", "nan", "--json"))[0]["predicted"] is None
+    (tracked / "cells.csv").write_text("date,place,age\n2026-01-03,Kiel,old\n")
+    assert "cells.csv, line 2: the label 'old'" in said(run("predict", path, cells))
+
+
+def test_check_of_a_damaged_run_is_exit_code_one(tracked):
+    file = tracked / "run" / "run.sqlite"
+    data = bytearray(file.read_bytes())
+    data[2048:8192] = bytes(6144)
+    file.write_bytes(data)
+    done = run("check", str(tracked / "run"))
+    assert done.returncode == 1
+    assert "BAD" in done.stdout
+    assert "is damaged" in done.stdout
+    assert run("info", str(tracked / "run")).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["info", "components", "report", "check"])
+def test_a_folder_without_a_run_is_said(tmp_path, command):
+    done = run(command, str(tmp_path))
+    assert done.returncode in (1, 2)
+    assert "no run here" in said(done) + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+COMMANDS = [
+    "track", "info", "components", "predict", "report", "check", "methods", "demo", "compare", "reproduce",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command):
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert f"Example: tensortide {command}" in " ".join(done.stdout.split())
+
+
+def test_completion_can_be_shown():
+    env = {
+        **os.environ,
+        "_TENSORTIDE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "tensortide tr",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run([str(COMMAND)], env=env, capture_output=True, text=True, check=False)
+    assert "track" in done.stdout
+
+
+def test_a_progress_bar_is_drawn_on_a_terminal(tmp_path):
+    import pty
+
+    source = write(tmp_path / "a.csv", rows())
+    leader, follower = pty.openpty()
+    words = [str(COMMAND), "track", str(source), "--into", str(tmp_path / "run"), *WORDS]
+    process = subprocess.Popen([*words, "--step-by", "reported"], stderr=follower, stdout=follower)
+    os.close(follower)
+    drawn = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        drawn += part
+    os.close(leader)
+    assert process.wait(60) == 0
+    text = drawn.decode()
+    for word in ("a.csv", "records/s", "step 12", "fitness"):
+        assert word in text
+
+
+def test_help_needs_none_of_the_heavy_libraries():
+    code = (
+        "import sys; sys.argv = ['tensortide', '--help']\n"
+        "from tensortide.cli.main import app\n"
+        "try:\n    app()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numba', 'pyarrow', 'plotly', 'scipy', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.rstrip().endswith("[]")

@@ -1,0 +1,57 @@
+"""Figures for notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensortide as tt
+from tensortide.outbreaks import admissions
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plots")
+    modes = ["place", "age", "date", "delay"]
+    with tt.Tracker.create(folder / "run", 2, "gocpt", modes=modes, value="count") as made:
+        made.track(admissions(20, seed=2), step_by="reported", first=6)
+        yield made
+
+
+def test_labels_grow_as_the_ledger_says(run):
+    figure = tt.plots.labels(run)
+    by_name = {trace.name: list(trace.y) for trace in figure.data}
+    assert by_name["date"] == list(range(6, 21))
+    assert by_name["place"][-1] == run.model.shape_[0]
+
+
+def test_entries_are_those_of_each_step(run):
+    figure = tt.plots.entries(run)
+    totals = np.sum([np.array(trace.y) for trace in figure.data], axis=0)
+    assert totals.tolist() == run.batches()["entries"].to_pylist()[-14:]
+
+
+def test_error_is_that_of_the_ledger_with_its_mean(run):
+    dots, mean = tt.plots.error(run).data
+    errors = run.batches()["prequential_error"].to_pylist()[-15:]
+    assert dots.y[0] is None
+    np.testing.assert_allclose(dots.y[1:], errors[1:], atol=1e-6)
+    assert mean.y[3] == pytest.approx(np.mean(errors[1:4]), abs=1e-6)
+
+
+def test_a_component_has_a_panel_for_each_mode(run):
+    figure = tt.plots.component(run.model, 1)
+    assert [trace.type for trace in figure.data] == ["bar", "bar", "scatter", "scatter"]
+    top = run.model.components(top=1).to_pylist()[0]
+    assert figure.data[0].x[0] == top["label"]
+    assert figure.data[0].y[0] == pytest.approx(top["loading"])
+    with pytest.raises(tt.InputError, match="no component 3"):
+        tt.plots.component(run.model, 3)
+
+
+def test_a_model_shows_itself_in_a_notebook(run):
+    html = run.model._repr_html_()
+    assert "12 place" in html or "place" in html
+    assert "gocpt" in html
+    assert "<table" in html
+    assert "not fitted" in tt.OnlineCP(2)._repr_html_()

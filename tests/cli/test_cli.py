@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import tensortide as tt
+
 COMMAND = Path(sys.executable).with_name("tensortide")
 
 
@@ -23,34 +25,43 @@ def run(*words: str, width: int = 120) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_demo_shows_a_table_people_can_read():
-    done = run("demo", "--seed", "3")
+def test_demo_tells_the_whole_story(tmp_path):
+    done = run("demo", "-o", str(tmp_path / "demo"), width=80)
     assert done.returncode == 0, done.stderr
-    for word in (
-        "step",
-        "new labels",
-        "grown",
-        "filled",
-        "revised",
-        "fitness",
-        "keeps no value",
-        "component",
-        "tt.OnlineCP",
+    story = " ".join(done.stdout.split())
+    for words in (
+        "120 days of hospital reports",
+        "killed after step",
+        "goes on where the ledger ends",
+        "Who is in each component",
+        "the model says",
+        "report.html",
+        "tensortide track your.csv --into run",
     ):
-        assert word in done.stdout
+        assert words in story
     assert "\x1b[" not in done.stdout  # no colour codes in a pipe
-    rows = [line.split() for line in done.stdout.splitlines()]
-    fitness = [float(r[-1]) for r in rows if len(r) == 9 and r[0].isdigit()]
-    assert len(fitness) >= 5
-    assert min(fitness) > 0.9
+    step = int(re.search(r"killed after step (\d+)", story)[1])
+    told = " ".join(done.stderr.split())
+    assert f"goes on after step {step}; one step for each file" in told
+    assert f"done: {107 - step} steps" in told
+    with tt.Tracker.open(tmp_path / "demo" / "run", read_only=True) as tracker:
+        assert tracker.model.n_steps_ == 107
+        assert len(set(tracker.batches()["batch_id"].to_pylist())) == 120
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 1_000_000
+    rows = re.findall(r"(\d{4}-\d\d-\d\d) +([\d,]+) +([\d,]+) +([\d,]+)", done.stdout)
+    for _, reported, says, truth in rows:
+        near, known, real = (int(n.replace(",", "")) for n in (says, reported, truth))
+        assert abs(near - real) < 0.15 * real  # the model sees through the delay
+        assert known < 1.05 * real
+    longest = [line for line in done.stdout.splitlines() if len(line) > 80]
+    assert all("tensortide" in line or "report.html" in line for line in longest)  # to be copied
 
 
-def test_demo_fits_a_narrow_terminal():
-    done = run("demo", width=80)
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
-    assert "…" not in done.stdout
-    narrow = run("demo", width=60).stdout
-    assert re.search(r"0\.99\d\d", narrow)  # the figures survive
+def test_demo_is_made_anew_but_never_over_something_else(tmp_path):
+    (tmp_path / "mine").mkdir()
+    done = run("demo", "-o", str(tmp_path / "mine"))
+    assert done.returncode == 2
+    assert "not from a demo" in done.stderr
 
 
 def test_methods_lists_the_registry():
@@ -90,7 +101,7 @@ def test_version_and_module():
 
 def test_a_pipe_that_closes_early_gets_no_traceback():
     done = subprocess.run(
-        ["bash", "-c", f"{COMMAND} demo | head -n 2"],
+        ["bash", "-c", f"{COMMAND} methods | head -n 2"],
         capture_output=True,
         text=True,
         check=False,

@@ -292,7 +292,8 @@ def test_a_folder_without_a_run_is_said(tmp_path, command):
 
 
 COMMANDS = [
-    "track", "info", "components", "predict", "report", "check", "methods", "demo", "compare", "reproduce",
+    "track", "info", "components", "predict", "report", "check", "methods", "demo", "compare",
+    "reproduce",
 ]  # fmt: skip
 
 

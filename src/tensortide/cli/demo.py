@@ -119,7 +119,7 @@ def _steps(run: Path) -> int:
 
 def _nowcast(model: OnlineCP, reports: Path, seed: int) -> Table:
     """Compare what was reported for the last days with what the model says, and the truth."""
-    from tensortide.data.sources import read_source
+    from tensortide.feeds.whole import read_source
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for header in ("date", "reported so far", "the model says", "truth (mean)"):

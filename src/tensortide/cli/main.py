@@ -279,7 +279,7 @@ def compare_methods(
     """
     from tensortide.cli.compare import run_compare
     from tensortide.compare import Task
-    from tensortide.data.sources import read_source
+    from tensortide.feeds.whole import read_source
 
     names = [name.strip() for name in modes.split(",")]
     task = Task(

@@ -51,6 +51,13 @@ class ColumnarFeed:
                 return pa.Table.from_batches([batch])
         return pa.table({name: [] for name in self.names})
 
+    def whole(self) -> pa.Table:
+        """Return all records with all their columns."""
+        import pyarrow as pa
+
+        batches = list(self._file.batches(self.names, _ROWS))
+        return pa.Table.from_batches(batches) if batches else self.sample()
+
     def start(self, known: Known) -> Start:
         """Return how many records of a file with this content are done."""
         return Start(known.records(self.digest))

@@ -6,11 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from tensortide.data.sources import KINDS
 from tensortide.errors import FileError
 from tensortide.feeds.columnar import ColumnarFeed
 from tensortide.feeds.tables import TableFeed
 from tensortide.feeds.text import TextFeed
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
 
 Feed: TypeAlias = TextFeed | ColumnarFeed | TableFeed
 
@@ -50,7 +62,7 @@ def list_files(sources: Sequence[str | Path]) -> list[Path]:
     return files
 
 
-def open_feed(path: Path | None, *, growing: bool = False) -> Feed:
+def open_feed(path: Path | None, *, growing: bool = False) -> TextFeed | ColumnarFeed:
     """Open a file, or standard input where there is no path."""
     if path is None:
         return TextFeed(None)

@@ -106,8 +106,7 @@ def _one_by_one(
             rows.append([wanted.field(name, given.get(name)) for name in wanted.names])
             kept.append(i)
         except UnicodeDecodeError as error:
-            reason = f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8"
-            bad.append(_bad(records, i, offset, reason, raw))
+            bad.append(_bad(records, i, offset, not_utf8(error), raw))
         except (ValueError, csv.Error) as error:
             bad.append(_bad(records, i, offset, str(error), raw))
     import pyarrow as pa
@@ -120,6 +119,11 @@ def _one_by_one(
     where = np.array(kept, np.int64)
     ends = offset + records.ends[where]
     return piece_of(columns, records.lines[where], ends, bad, offset + records.consumed)
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Say what is wrong with bytes that are no text."""
+    return f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8"
 
 
 def _bad(records: Records, i: int, offset: int, reason: str, raw: bytes) -> Bad:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from tensortide.errors import FileError
 from tensortide.feeds.lines import Records, fields, split
 from tensortide.feeds.octets import BLOCK, Octets, new_hash
-from tensortide.feeds.parse import csv_record, csv_table, json_record, json_table, parsed
+from tensortide.feeds.parse import (
+    csv_record,
+    csv_table,
+    json_record,
+    json_table,
+    not_utf8,
+    parsed,
+)
 from tensortide.feeds.places import Known, Start
 from tensortide.feeds.wanted import Piece, Wanted
 
@@ -105,6 +112,40 @@ class TextFeed:
         data = body[: records.consumed][: 1 << 20] if final else body[: records.consumed]
         cut = len(data) if len(data) == records.consumed else data.rfind(b"\n") + 1
         return self._guessed(data[:cut])
+
+    def whole(self) -> pa.Table:
+        """Return all records with all their columns; one that cannot be parsed spoils them all."""
+        parts = [self._head[self._body :]]
+        while more := self._octets.read(BLOCK):
+            parts.append(more)
+        data = b"".join(parts)
+        if not data.strip():
+            return self._guessed(b"")
+        try:
+            if self.json:
+                return json_table(data, None)
+            table = csv_table(data, self.names, self.separator, None)
+        except (ValueError, TypeError, NotImplementedError):
+            self._name_bad(data)
+            raise
+        if any(str(field.type) == "binary" for field in table.schema):
+            self._name_bad(data)
+        return self._codes_as_text(table, data)
+
+    def _name_bad(self, data: bytes) -> None:
+        """Say which line it is that cannot be parsed."""
+        read = json_record if self.json else csv_record(self.names, self.separator)
+        records = self._split(data, self._first_line, final=True)
+        for start, stop, line in zip(records.starts, records.ends, records.lines, strict=True):
+            try:
+                read(data[start:stop].decode())
+            except UnicodeDecodeError as error:
+                reason = not_utf8(error)
+            except ValueError as error:
+                reason = str(error)
+            else:
+                continue
+            raise FileError(f"{self.name}, line {line}: {reason}.")
 
     def _guessed(self, data: bytes) -> pa.Table:
         """Guess types of as many records as go together; bad ones are judged later."""

@@ -99,7 +99,8 @@ def remember(tracker: Tracker, roles: Roles) -> None:
     """Store in the run what the columns are."""
     cut = {"column": roles.cut.column, "rows": roles.cut.rows}
     tracker.set_options(
-        roles={"modes": roles.modes, "value": roles.value, "cut": cut, "kinds": roles.kinds}
+        modes=roles.modes,
+        roles={"modes": roles.modes, "value": roles.value, "cut": cut, "kinds": roles.kinds},
     )
 
 

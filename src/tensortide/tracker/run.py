@@ -241,11 +241,16 @@ class Tracker:
         found: dict[str, Any] = self._ledger.get("options")
         return found
 
-    def set_options(self, **options: Any) -> None:
-        """Change settings of the run."""
+    def set_options(self, *, modes: Sequence[str] | None = None, **options: Any) -> None:
+        """Change settings of the run; `modes` are set where it was created without."""
         self._check_writable()
+        params = self._ledger.get("params")
         with self._ledger.writing():
             self._ledger.put("options", self.options | options)
+            if modes is not None and params["modes"] is None:
+                self._ledger.put("params", params | {"modes": list(modes)})
+        if modes is not None and self._estimator is not None:
+            self._estimator = None
 
     def batches(self) -> pa.Table:
         """Return the ledger: one row per batch, oldest first."""
@@ -377,6 +382,15 @@ class Tracker:
         return info
 
     def _load(self) -> None:
+        """Read the model; a reader may have to look again while a writer tidies its history."""
+        for _ in range(3 if self._lock is None else 1):
+            try:
+                return self._load_once()
+            except FileError as error:
+                trouble = error
+        raise trouble
+
+    def _load_once(self) -> None:
         with self._ledger.reading():
             params = self.params
 

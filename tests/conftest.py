@@ -1,8 +1,11 @@
-"""Settings for all tests: reproducible Hypothesis, the folder of real data."""
+"""Settings for all tests: reproducible Hypothesis, the folder of real data, commands."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +28,37 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of real data is absent (set TENSORTIDE_DATA to have it)")
     return folder
+
+
+class Parent:
+    """Gives orders to `tests/commands.py`, which runs commands in children."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.commands"],
+            cwd=Path(__file__).resolve().parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert json.loads(self.process.stdout.readline())["ready"]
+
+    def __call__(self, **order):
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def parent():
+    if not hasattr(os, "fork"):
+        pytest.skip("needs processes that fork")
+    made = Parent()
+    yield made
+    made.close()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
 
 import numpy as np
 import pytest
 
 import tensortide as tt
 from tensortide.tracker.check import check_run
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
 
 def write_stream(path, n_days, seed=0):

@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from tensortide.cli.words import counted
 from tensortide.errors import FileError, InputError
 from tensortide.tracker.check import check_run
 from tensortide.tracker.run import Tracker
@@ -51,7 +52,9 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("fitness", f"{facts['fitness']:.3f} ({over})"))
     if facts["first"]:
         rows.append(("time", f"{facts['first']} to {facts['last']}"))
-    rows += [("source", f"{s['name']}: {s['steps']:,} steps") for s in facts["sources"][-5:]]
+    rows += [
+        ("source", f"{s['name']}: {counted(s['steps'], 'step')}") for s in facts["sources"][-5:]
+    ]
     if len(facts["sources"]) > 5:
         rows.append(("", f"and {len(facts['sources']) - 5} more sources before"))
     rows.append(("on the disk", f"{facts['bytes'] / 1e6:.1f} MB"))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tensortide.cli.words import counted
 from tensortide.errors import FileError, InputError
 from tensortide.feeds.files import open_feed
 from tensortide.feeds.roles import Roles, find_roles
@@ -263,19 +264,22 @@ class _Telling:
                 "fitness": self.fitness, "run": str(self.tracker.path),
             }))  # fmt: skip
             return
-        text = f"{word}: {self.n_steps:,} steps, {self.n_records:,} records in {seconds:.1f} s"
+        text = f"{word}: {counted(self.n_steps, 'step')}, {counted(self.n_records, 'record')}"
+        text += f" in {seconds:.1f} s"
         if self.n_records:
             text += f" ({self.rate:,.0f} a second)"
         if self.n_known:
-            text += f", {self.n_known:,} {'file' if self.n_known == 1 else 'files'} had nothing new"
+            text += f", {counted(self.n_known, 'file')} had nothing new"
         if self.n_repeated:
-            text += f", {self.n_repeated:,} steps were known already"
+            text += f", {counted(self.n_repeated, 'step')} known already"
         if self.fitness is not None:
-            text += f"; fitness before learning {self.fitness:.3f} (last {len(self.errors)} steps)"
+            over = counted(len(self.errors), "step")
+            text += f"; fitness before learning {self.fitness:.3f} (last {over})"
         self.note(text + ".")
         if self.n_bad:
             self.note(
-                f"{self.n_bad:,} bad records were set aside: {self.tracker.path / 'quarantine.csv'}"
+                f"{counted(self.n_bad, 'bad record')} set aside: "
+                f"{self.tracker.path / 'quarantine.csv'}"
             )
 
 

@@ -26,6 +26,7 @@ from tensortide.tracker.batches import (
 from tensortide.tracker.history import read_history, remove_strays, write_history
 from tensortide.tracker.ledger import FILE, Ledger, made_folder
 from tensortide.tracker.lock import Lock
+from tensortide.tracker.model import TrackedModel
 from tensortide.tracker.state import read_model, write_model, write_step
 from tensortide.tracker.surprises import Surprise, read_surprises, write_surprises
 
@@ -421,39 +422,6 @@ class Tracker:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-
-class TrackedModel(OnlineCP):
-    """The model of a run.  It learns by `Tracker.ingest` only, so that the ledger knows of it."""
-
-    @classmethod
-    def around(cls, estimator: OnlineCP) -> TrackedModel:
-        """Return a view of an estimator."""
-        view = cls(**estimator.get_params())
-        view._model, view._used, view.info_ = estimator._model, estimator._used, estimator.info_
-        return view
-
-    def fit(self, *_: Any, **__: Any) -> OnlineCP:
-        """Refuse: a run learns through its tracker."""
-        raise self._refusal("ingest(records)")
-
-    def update(self, *_: Any, **__: Any) -> Info:
-        """Refuse: a run learns through its tracker."""
-        raise self._refusal("ingest(records)")
-
-    def change_rank(self, rank: int) -> float:
-        """Refuse: a run changes through its tracker."""
-        raise self._refusal(f"change_rank({rank})")
-
-    def retire(self, *_: Any, **__: Any) -> None:
-        """Refuse: a run changes through its tracker."""
-        raise self._refusal("retire(mode, labels)")
-
-    def _refusal(self, instead: str) -> InputError:
-        return InputError(
-            f"this model belongs to a run; use tracker.{instead}, or model.copy() to go on "
-            "without the ledger."
-        )
 
 
 def _count(records: Any) -> int | None:

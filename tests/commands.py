@@ -1,8 +1,8 @@
-"""A process that runs `tensortide track` in children, so that they can be killed at any moment.
+"""A process that runs `tensortide` commands in children that begin in no time.
 
-It imports and compiles everything once; each child begins in no time, runs the command as a
-person would give it, and is killed with SIGKILL by its parent or by itself: after some seconds,
-at the n-th statement that SQLite executes, or at the n-th file that is put on the disk.  One order
+It imports and compiles everything once; each child runs a command as a person would give it.  It
+can be killed with SIGKILL by its parent or by itself: after some seconds, at the n-th statement
+that SQLite executes, or at the n-th file that is put on the disk.  One order
 per line of JSON on standard input, one answer per line on standard output.  A child can also be
 one without the rights of root.
 """
@@ -78,10 +78,12 @@ def child(order: dict) -> None:
     """Run the command and leave."""
     sys.argv = ["tensortide", *order["command"]]
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):
-        os.dup2(null, stream)
-    if "stderr" in order:
-        os.dup2(os.open(order["stderr"], os.O_WRONLY | os.O_CREAT), 2)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    for name, stream in (("stdout", 1), ("stderr", 2)):
+        if name in order:
+            os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    os.environ["COLUMNS"] = "120"
     if order.get("nobody") and os.getuid() == 0:  # root may write everywhere
         os.setgroups([])
         os.setgid(65534)
@@ -92,8 +94,10 @@ def child(order: dict) -> None:
         command.main()
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+    sys.stdout.flush()
     os._exit(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,19 @@ class BadRecord:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the ledger says about a batch besides its report.
+
+    `earlier` are the ends of further steps that it holds.
+    """
+
+    batch_id: str
+    origin: Origin = Origin("")
+    bad: Sequence[BadRecord] = ()
+    earlier: Sequence[Origin] = ()
+
+
 def known_batch(ledger: Ledger, batch_id: str) -> tuple[Info, int] | None:
     """Return the report of a batch that is in the ledger, and how many records it had."""
     row = ledger.db.execute(
@@ -77,28 +91,26 @@ def write_batch(
     ledger: Ledger,
     seq: int,
     kind: str,
-    batch_id: str,
     info: Info,
     shape: Shape,
     records: int,
-    origin: Origin | None = None,
-    bad: list[BadRecord] | None = None,
+    line: Line,
 ) -> None:
     """Add a line, with its bad records."""
-    where = Origin("") if origin is None else origin
+    where = line.origin
     report = {name: getattr(info, name) for name in _KEPT}
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     ledger.db.execute(
         "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            seq, batch_id, kind, now, where.source or None, where.digest, where.position,
-            where.part, where.label, records, len(bad or ()), info.step, json.dumps(list(shape)),
+            seq, line.batch_id, kind, now, where.source or None, where.digest, where.position,
+            where.part, where.label, records, len(line.bad), info.step, json.dumps(list(shape)),
             json.dumps(report),
         ),
     )  # fmt: skip
     ledger.db.executemany(
         "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?)",
-        [(seq, b.source, b.line, b.reason, b.text) for b in bad or ()],
+        [(seq, b.source, b.line, b.reason, b.text) for b in line.bad],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tensortide.feeds.tables import TableFeed
 from tensortide.feeds.text import TextFeed
 from tensortide.feeds.wanted import Wanted
 from tensortide.info import Info
-from tensortide.tracker.batches import BadRecord, Origin
+from tensortide.tracker.batches import BadRecord, Line, Origin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,9 +108,8 @@ class Follower:
         earlier = [s.origin for s in steps[:-1]]
         table = _together(tables, self.tracker.params, self.roles.modes)
         try:
-            info = self.tracker.ingest(
-                table, origin.batch_id, origin=origin, bad=bad, earlier=earlier
-            )
+            line = Line(origin.batch_id or uuid.uuid4().hex, origin, bad, earlier)
+            info = self.tracker.take(table, line)
         except FileError:
             raise
         except TensortideError as error:

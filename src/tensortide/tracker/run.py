@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,20 +16,14 @@ from tensortide.errors import FileError, InputError, NotFittedError, TensortideW
 from tensortide.estimator import OnlineCP
 from tensortide.info import Info
 from tensortide.readers.plain import plain_params, read_params
-from tensortide.tracker.batches import (
-    BadRecord,
-    Origin,
-    batches_table,
-    known_batch,
-    next_number,
-    write_batch,
-)
-from tensortide.tracker.history import read_history, remove_strays, write_history
+from tensortide.tracker.batches import Line, Origin, batches_table, known_batch
+from tensortide.tracker.commit import commit_first, commit_step, commit_whole
+from tensortide.tracker.history import read_history, remove_strays
 from tensortide.tracker.ledger import FILE, Ledger, made_folder
 from tensortide.tracker.lock import Lock
 from tensortide.tracker.model import TrackedModel
-from tensortide.tracker.state import read_model, write_model, write_step
-from tensortide.tracker.surprises import Surprise, read_surprises, write_surprises
+from tensortide.tracker.state import read_model
+from tensortide.tracker.surprises import Surprise, read_surprises
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,60 +121,40 @@ class Tracker:
     # ------------------------------------------------------------------ learning
 
     def ingest(
-        self,
-        records: Any = None,
-        batch_id: str | None = None,
-        *,
-        retract: Any = None,
-        origin: Origin | None = None,
-        bad: list[BadRecord] | None = None,
-        earlier: Sequence[Origin] = (),
+        self, records: Any = None, batch_id: str | None = None, *, retract: Any = None
     ) -> Info:
         """Take one step and commit it; a batch id that is known already does nothing.
 
-        Records are what `OnlineCP.update` takes.  Without an id every call is a batch of its
-        own.  `origin`, `bad` and `earlier` (of steps that this one holds too) come from files
-        that are tracked.
+        Records and `retract` are what `OnlineCP.update` takes.  Without an id every call is a
+        batch of its own.
         """
-        began = time.perf_counter()
-        self._check_writable()
-        if batch_id is not None and not (isinstance(batch_id, str) and batch_id):
-            raise InputError(f"batch_id must be a text, not {batch_id!r}.")
         if batch_id is None:
             batch_id = uuid.uuid4().hex
-        elif (known := self._known(batch_id, records)) is not None:
+        elif not (isinstance(batch_id, str) and batch_id):
+            raise InputError(f"batch_id must be a text, not {batch_id!r}.")
+        return self.take(records, Line(batch_id), retract)
+
+    def take(self, records: Any, line: Line, retract: Any = None) -> Info:
+        """Take one step whose line in the ledger says where it came from."""
+        began = time.perf_counter()
+        self._check_writable()
+        known = self._known(line.batch_id, records)
+        if known is not None:
             return known
         estimator = self._current()
-        origin = Origin("") if origin is None else origin
         if estimator is None:
-            return self._prepare(records, batch_id, retract, [*earlier, origin], bad, began)
+            return self._prepare(records, line, retract, began)
         ahead = None
         if records is not None or retract is not None:
             ahead = estimator._plan(records, retract)
         model = estimator._fitted()
         info = model.nothing() if ahead is None else ahead.info(model.modes.names)
-        info = replace(info, batch_id=batch_id, seconds=time.perf_counter() - began)
-        useless: list[Path] = []
-        try:
-            with self._ledger.writing():
-                seq = next_number(self._ledger)
-                n_records = 0
-                if ahead is not None:
-                    n_records = len(ahead.arrival.values)
-                    write_step(self._ledger, model, ahead)
-                    useless = write_history(self._ledger, seq, ahead.store, ahead)
-                    if self.options["keep_surprises"] and len(ahead.incoming.cells.values):
-                        write_surprises(self._ledger, seq, model.modes, ahead)
-                shape = model.modes.shape if ahead is None else ahead.arrival.new_shape
-                kind = "empty" if ahead is None else "step"
-                write_batch(self._ledger, seq, kind, batch_id, info, shape, n_records, origin, bad)
+        info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
+        with self._following_the_disk():
+            commit_step(self._ledger, model, ahead, info, line)
             if ahead is not None:
                 model.adopt(ahead)
-        except BaseException:
-            self._estimator = None  # the disk knows what happened
-            raise
-        _unlink(useless)
-        estimator.info_ = info
+            estimator.info_ = info
         return info
 
     def track(
@@ -301,71 +276,39 @@ class Tracker:
 
     # ------------------------------------------------------------------ inside
 
-    def _prepare(
-        self,
-        records: Any,
-        batch_id: str,
-        retract: Any,
-        origins: list[Origin],
-        bad: list[BadRecord] | None,
-        began: float,
-    ) -> Info:
-        """Make the model from first data; a first batch without records only leaves its line."""
-        estimator = None
-        if records is None:
-            info = Info(step=0, entries=0)
-            if not bad:
-                raise NotFittedError("this run has seen no data yet; give records.")
-        else:
+    def _prepare(self, records: Any, line: Line, retract: Any, began: float) -> Info:
+        """Make the model from first data; a first batch of bad records only leaves its line."""
+        estimator, info = None, Info(step=0, entries=0)
+        if records is not None:
             estimator = OnlineCP(**self.params)
             info = estimator.update(records, retract=retract)
-        info = replace(info, batch_id=batch_id, seconds=time.perf_counter() - began)
-        try:
-            with self._ledger.writing():
-                for earlier in origins[:-1]:
-                    seq = next_number(self._ledger)
-                    nothing = Info(step=0, entries=0)
-                    name = earlier.batch_id or uuid.uuid4().hex
-                    write_batch(self._ledger, seq, "joined", name, nothing, (), 0, earlier)
-                seq = next_number(self._ledger)
-                if estimator is not None:
-                    model = estimator._fitted()
-                    write_model(self._ledger, model)
-                    write_history(self._ledger, seq, model.store, None)
-                shape = () if estimator is None else estimator.shape_
-                kind = "empty" if estimator is None else "prepare"
-                n_records = info.entries + info.duplicates
-                write_batch(
-                    self._ledger, seq, kind, batch_id, info, shape, n_records, origins[-1], bad
-                )
-        except BaseException:
-            self._estimator = None
-            raise
-        if estimator is not None:
-            estimator.info_ = info
+        elif not line.bad:
+            raise NotFittedError("this run has seen no data yet; give records.")
+        info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
+        with self._following_the_disk():
+            model = None if estimator is None else estimator._fitted()
+            commit_first(self._ledger, model, info, line)
+            if estimator is not None:
+                estimator.info_ = info
             self._estimator = estimator
         return info
 
     def _rewrite(self, estimator: OnlineCP, kind: str, label: str) -> None:
         """Commit a model that is another one throughout."""
         self._check_writable()
-        model = estimator._fitted()
-        info = replace(model.nothing(), batch_id=uuid.uuid4().hex)
+        line = Line(uuid.uuid4().hex, Origin("", label=label))
+        with self._following_the_disk():
+            commit_whole(self._ledger, estimator._fitted(), kind, line)
+            self._estimator = estimator
+
+    @contextmanager
+    def _following_the_disk(self) -> Iterator[None]:
+        """Forget the model in memory if anything comes between: the disk knows what happened."""
         try:
-            with self._ledger.writing():
-                seq = next_number(self._ledger)
-                write_model(self._ledger, model)
-                self._ledger.put("params", self._ledger.get("params") | {"rank": model.rank})
-                useless = write_history(self._ledger, seq, model.store, None)
-                write_batch(
-                    self._ledger, seq, kind, info.batch_id or "", info, model.modes.shape, 0,
-                    Origin("", label=label),
-                )  # fmt: skip
+            yield
         except BaseException:
             self._estimator = None
             raise
-        _unlink(useless)
-        self._estimator = estimator
 
     def _known(self, batch_id: str, records: Any) -> Info | None:
         found = known_batch(self._ledger, batch_id)
@@ -429,8 +372,3 @@ def _count(records: Any) -> int | None:
     if isinstance(records, dict):
         records = next(iter(records.values()), ())
     return len(records) if hasattr(records, "__len__") else None
-
-
-def _unlink(files: list[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)

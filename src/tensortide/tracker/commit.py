@@ -1,0 +1,72 @@
+"""What one commit of a run holds: the change of the model, its history, and its line."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortide.info import Info
+from tensortide.tracker.batches import Line, next_number, write_batch
+from tensortide.tracker.history import write_history
+from tensortide.tracker.state import write_model, write_step
+from tensortide.tracker.surprises import write_surprises
+
+if TYPE_CHECKING:
+    from tensortide.ahead import Ahead
+    from tensortide.model import Model
+    from tensortide.tracker.ledger import Ledger
+
+
+def commit_step(ledger: Ledger, model: Model, ahead: Ahead | None, info: Info, line: Line) -> None:
+    """Commit a step that is planned; without one (an empty batch) its line only."""
+    with _committing(ledger) as useless:
+        seq = next_number(ledger)
+        n_records, shape = 0, model.modes.shape
+        if ahead is not None:
+            n_records, shape = len(ahead.arrival.values), ahead.arrival.new_shape
+            write_step(ledger, model, ahead)
+            useless.extend(write_history(ledger, seq, ahead.store, ahead))
+            if ledger.get("options")["keep_surprises"] and len(ahead.incoming.cells.values):
+                write_surprises(ledger, seq, model.modes, ahead)
+        kind = "empty" if ahead is None else "step"
+        write_batch(ledger, seq, kind, info, shape, n_records, line)
+
+
+def commit_first(ledger: Ledger, model: Model | None, info: Info, line: Line) -> None:
+    """Commit a model made from first data, with a line for each step that they hold."""
+    with _committing(ledger) as useless:
+        for origin in line.earlier:
+            joined = Line(origin.batch_id or uuid.uuid4().hex, origin)
+            write_batch(
+                ledger, next_number(ledger), "joined", Info(step=0, entries=0), (), 0, joined
+            )
+        seq = next_number(ledger)
+        if model is not None:
+            write_model(ledger, model)
+            useless.extend(write_history(ledger, seq, model.store, None))
+        shape = () if model is None else model.modes.shape
+        kind = "empty" if model is None else "prepare"
+        write_batch(ledger, seq, kind, info, shape, info.entries + info.duplicates, line)
+
+
+def commit_whole(ledger: Ledger, model: Model, kind: str, line: Line) -> None:
+    """Commit a model that is another one throughout."""
+    with _committing(ledger) as useless:
+        seq = next_number(ledger)
+        write_model(ledger, model)
+        ledger.put("params", ledger.get("params") | {"rank": model.rank})
+        useless.extend(write_history(ledger, seq, model.store, None))
+        write_batch(ledger, seq, kind, model.nothing(), model.modes.shape, 0, line)
+
+
+@contextmanager
+def _committing(ledger: Ledger) -> Iterator[list[Path]]:
+    """Make one transaction, and remove the files that are of no use after it."""
+    useless: list[Path] = []
+    with ledger.writing():
+        yield useless
+    for file in useless:
+        file.unlink(missing_ok=True)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from tests.commands_page import PAGE, commands_page
 
 HERE = Path(__file__).resolve().parents[1]
 PAGES = sorted([HERE / "README.md", HERE / "CONTRIBUTING.md", *(HERE / "docs").glob("*.md")])
@@ -43,3 +48,41 @@ def test_pages_named_in_the_code_exist():
     named = {m for p in files for m in re.findall(r"docs/\w+\.md", p.read_text(encoding="utf-8"))}
     assert named
     assert not [page for page in named if not (HERE / page).exists()]
+
+
+def test_the_page_of_commands_is_what_the_commands_say():
+    assert PAGE.read_text(encoding="utf-8") == commands_page()
+
+
+def quick_start():
+    """The commands of the README's quick start, and what it shows of their output."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    section = text.split("## Quick start")[1].split("\n## ")[0]
+    shown: list[tuple[str, list[str]]] = []
+    for line in re.findall(r"^ {4}.*$", section, flags=re.MULTILINE):
+        if line.startswith("    $ "):
+            shown.append((line[6:], []))
+        elif shown:
+            shown[-1][1].append(line[4:])
+    return [(command, output) for command, output in shown if command.startswith("tensortide")]
+
+
+def test_the_quick_start_is_what_a_newcomer_types_and_sees(tmp_path):
+    """After `make demo`, whose reports lie in the folder."""
+    from tensortide.cli.demo import write_reports
+
+    (tmp_path / "tensortide-demo").mkdir()
+    write_reports(tmp_path / "tensortide-demo" / "reports", seed=0)
+    commands = quick_start()
+    assert len(commands) >= 4
+    for command, shown in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()], cwd=tmp_path, capture_output=True, text=True,
+            check=False, env={**os.environ, "COLUMNS": "100"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        printed = [line.strip() for line in (done.stderr + done.stdout).splitlines()]
+        wanted = "\n".join(line.strip() for line in shown if line.strip())
+        got = "\n".join(line for line in printed if line)
+        pattern = re.escape(wanted).replace(re.escape("..."), ".*?")
+        assert re.fullmatch(pattern, got, flags=re.DOTALL), got

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tensortide.readers.checkpoint import load
     from tensortide.tracker.run import Tracker
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "METHODS",

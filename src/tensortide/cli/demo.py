@@ -34,7 +34,7 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
         "delay, with waves, weekdays, late reports, corrections, and places that join on the "
         "way. One CSV file a day, as a health office would get them."
     )
-    n_records = _write_reports(folder / "reports", seed)
+    n_records = write_reports(folder / "reports", seed)
     size = sum(f.stat().st_size for f in (folder / "reports").iterdir()) / 1e6
     console.print(f"   {folder / 'reports'}: {n_records:,} records, {size:.1f} MB\n")
     words = ["track", str(folder / "reports"), "--into", str(folder / "run"),
@@ -85,7 +85,8 @@ def _emptied(out: Path) -> Path:
     return out
 
 
-def _write_reports(folder: Path, seed: int) -> int:
+def write_reports(folder: Path, seed: int) -> int:
+    """Write one file a day and return the number of records."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, peer, peers, startup, sweep
+from benchmarks import flat, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
     "sweep": sweep.main,
     "flat": flat.main,
+    "tracker": tracker.main,
     "peer": peer.main,
     "peers": peers.main,
 }

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 CLOCK = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
 STEP = (
@@ -26,6 +27,13 @@ def seconds(statement: str, **env: str) -> float:
     return float(done.stdout)
 
 
+def help_seconds() -> float:
+    """Return how long a person waits for `tensortide --help`."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "tensortide", "--help"], capture_output=True, check=True)
+    return time.perf_counter() - began
+
+
 def main() -> None:
     """Print the table."""
     numpy = min(seconds("import numpy") for _ in range(5))
@@ -39,6 +47,8 @@ def main() -> None:
     print(f"| import numpy | {numpy:.3f} |")
     print(f"| import tensortide adds | {package - numpy:.3f} |")
     print(f"| import and make a model, in all | {model:.3f} |")
+    helped = [help_seconds() for _ in range(5)]
+    print(f"| tensortide --help, best and worst of 5 | {min(helped):.2f}, {max(helped):.2f} |")
     print(f"| first fit and step on a new machine (compiles) | {cold:.1f} |")
     print(f"| first fit and step in a later process | {warm:.2f} |")
 

@@ -5,6 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensortide.feeds.octets import new_hash
+
+#: Bytes at the beginning of a text by which its places are looked up.
+HEAD = 1024
+
+
+def head_of(data: bytes, place: int) -> str:
+    """Return the hash of the beginning of a text, with the number of bytes it is of."""
+    length = min(HEAD, place)
+    digest = new_hash()
+    digest.update(data[:length])
+    return f"{length} {digest.hexdigest()}"
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -33,30 +46,35 @@ class Start:
 
 @dataclass
 class Known:
-    """All places that steps have ended at: place -> hash of what lies before -> mark."""
+    """All places that steps have ended at.
 
-    places: dict[int, dict[str, Mark]] = field(default_factory=dict)
-    sorted_marks: list[int] | None = None
+    Of texts: beginning -> place -> hash of what lies before -> mark; the beginning keeps the
+    search short where there are thousands of files.  Of whole files and of names: how many
+    records are done.
+    """
 
-    def add(self, place: int, digest: str, part: int | None) -> None:
+    texts: dict[str, dict[int, dict[str, Mark]]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, place: int, digest: str, part: int | None, head: str | None) -> None:
         """Remember a place; of a stretch the largest part counts, and all of it counts most."""
-        at = self.places.setdefault(place, {})
+        if head is None:
+            self.counts[digest] = max(place, self.counts.get(digest, 0))
+            return
+        at = self.texts.setdefault(head, {}).setdefault(place, {})
         before = at.get(digest)
         if before is None or part is None or (before.part is not None and part > before.part):
             at[digest] = Mark(part)
-        self.sorted_marks = None
-
-    def at(self, place: int, digest: str) -> Mark | None:
-        """Return the mark at a place if the content before it is the same."""
-        return self.places.get(place, {}).get(digest)
 
     def records(self, digest: str) -> int:
-        """Return how many records of a whole file with this hash are done."""
-        return max((p for p, at in self.places.items() if digest in at), default=0)
+        """Return how many records of a whole file with this hash, or of a name, are done."""
+        return self.counts.get(digest, 0)
 
-    @property
-    def marks(self) -> list[int]:
-        """All places, in order."""
-        if self.sorted_marks is None:
-            self.sorted_marks = sorted(self.places)
-        return self.sorted_marks
+    def marks(self, data: bytes) -> list[tuple[int, dict[str, Mark]]]:
+        """Return the places of texts that begin like this one, in order."""
+        lengths = {int(head.split()[0]) for head in self.texts}
+        found: dict[int, dict[str, Mark]] = {}
+        for length in lengths:
+            for place, at in self.texts.get(head_of(data, length), {}).items():
+                found.setdefault(place, {}).update(at)
+        return sorted(found.items())

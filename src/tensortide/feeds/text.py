@@ -19,7 +19,7 @@ from tensortide.feeds.parse import (
     not_utf8,
     parsed,
 )
-from tensortide.feeds.places import Known, Start
+from tensortide.feeds.places import Known, Start, head_of
 from tensortide.feeds.wanted import Piece, Wanted
 
 if TYPE_CHECKING:
@@ -197,18 +197,19 @@ class TextFeed:
     def start(self, known: Known) -> Start:
         """Return how far the content of this text is known: the longest prefix in the ledger."""
         best = Start(0)
-        if self.path is None or not known.marks:
+        marks = [] if self.path is None else known.marks(self._head)
+        if not marks:
             return best
         octets, digest = Octets(self.path), new_hash()
         lines, data = 0, b""
-        for mark in known.marks:
+        for mark, hashes in marks:
             while octets.at < mark and (more := octets.read(min(BLOCK, mark - octets.at))):
                 data = more
                 digest.update(data)
                 lines += data.count(b"\n")
             if octets.at < mark:
                 break
-            found = known.at(mark, digest.hexdigest())
+            found = hashes.get(digest.hexdigest())
             if found is not None and data[-1:] != b"\n" and self._longer(mark):
                 found = None
             if found is not None and found.part is None:
@@ -261,6 +262,10 @@ class TextFeed:
     def end(self) -> int:
         """Where reading has ended."""
         return self._start
+
+    def head_at(self, place: int) -> str:
+        """Return the hash of the beginning, by which a place is found again."""
+        return head_of(self._head, place)
 
     def digest_at(self, place: int) -> str:
         """Return the hash of everything before a place in the block that was read last."""

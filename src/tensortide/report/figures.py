@@ -63,9 +63,9 @@ def entries_figure(course: Course) -> dict[str, Any]:
     if course.keeps_history:
         kinds = [
             ("grown", "new labels", BLUE),
-            ("filled", "filled a hole", GREEN),
-            ("revised", "revised a value", RED),
-            ("unchanged", "told again, unchanged", GREY),
+            ("filled", "filled", GREEN),
+            ("revised", "revised", RED),
+            ("unchanged", "unchanged", GREY),
         ]
     later = range(1, len(course.steps))  # the first one holds much more than any other
     groups = [[later[i] for i in group] for group in _grouped(len(later))]

@@ -106,7 +106,7 @@ def _facts(facts: dict[str, Any]) -> str:
     shown = [("records", f"{facts['records']:,}"), ("steps", f"{facts['steps']:,}")]
     shown += [(_plural(m["name"], m["size"]), f"{m['size']:,}") for m in facts["modes"]]
     if facts["fitness"] is not None:
-        shown.append(("fitness of late", f"{facts['fitness']:.0%}"))
+        shown.append(("recent fitness", f"{facts['fitness']:.0%}"))
     if facts["bad"]:
         shown.append(("bad records", f"{facts['bad']:,}"))
     cards = "".join(f'<div class="fact"><b>{v}</b>{escape(k)}</div>' for k, v in shown)

@@ -29,8 +29,9 @@ _KEPT = (
 class Origin:
     """Where the records of a step end in their source, by its content.
 
-    `digest` is that of the first `position` bytes of a text, or of a whole file with
-    `position` records taken.  `part` counts records of a stretch that is not finished.
+    `digest` is that of the first `position` bytes of a text (`head`: of its beginning), or of a
+    whole file with `position` records taken.  `part` counts records of a stretch that is not
+    finished.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Origin:
     position: int | None = None
     part: int | None = None
     label: str | None = None
+    head: str | None = None
 
     @property
     def batch_id(self) -> str | None:
@@ -101,11 +103,11 @@ def write_batch(
     report = {name: getattr(info, name) for name in _KEPT}
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     ledger.db.execute(
-        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            seq, line.batch_id, kind, now, where.source or None, where.digest, where.position,
-            where.part, where.label, records, len(line.bad), info.step, json.dumps(list(shape)),
-            json.dumps(report),
+            seq, line.batch_id, kind, now, where.source or None, where.digest, where.head,
+            where.position, where.part, where.label, records, len(line.bad), info.step,
+            json.dumps(list(shape)), json.dumps(report),
         ),
     )  # fmt: skip
     ledger.db.executemany(

@@ -119,7 +119,7 @@ class Follower:
             raise InputError(f"{feed.name}, {where}: {error}") from None
         for known in (*earlier, origin):
             if known.digest is not None and known.position is not None:
-                self._known.add(known.position, known.digest, known.part)
+                self._known.add(known.position, known.digest, known.part, known.head)
         n_records = 0 if table is None else table.num_rows
         return Taken(info, feed.name, n_records, len(bad), portion.label, feed.done, feed.size)
 
@@ -168,8 +168,8 @@ class _Step:
 def known_places(tracker: Tracker) -> Known:
     """Return all places in sources that the ledger knows."""
     known = Known()
-    for position, digest, part in tracker.places():
-        known.add(position, digest, part)
+    for place in tracker.places():
+        known.add(*place)
     return known
 
 
@@ -179,7 +179,7 @@ def _origin(feed: Feed, portion: Portion, start: Start) -> Origin:
         place = feed.end if portion.place is None else portion.place
         known = start.until is not None and portion.place == start.until
         digest = start.digest if known else feed.digest_at(place)
-        return Origin(feed.name, digest, place, portion.part, portion.label)
+        return Origin(feed.name, digest, place, portion.part, portion.label, feed.head_at(place))
     # of a file of columns, and of tables, a place is a number of records
     taken = portion.place if portion.part is None else portion.part
     return Origin(feed.name, feed.digest, taken, None, portion.label)

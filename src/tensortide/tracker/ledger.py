@@ -29,7 +29,7 @@ CREATE TABLE arrays (name TEXT PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT 
     data BLOB NOT NULL);
 CREATE TABLE batches (
     seq INTEGER PRIMARY KEY, batch_id TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
-    source TEXT, digest TEXT, position INTEGER, part INTEGER, label TEXT,
+    source TEXT, digest TEXT, head TEXT, position INTEGER, part INTEGER, label TEXT,
     records INTEGER NOT NULL, bad INTEGER NOT NULL, step INTEGER NOT NULL, shape TEXT NOT NULL,
     report TEXT NOT NULL);
 CREATE TABLE segments (seq INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL,
@@ -39,7 +39,6 @@ CREATE TABLE surprises (seq INTEGER NOT NULL, cell TEXT NOT NULL, value REAL NOT
 CREATE TABLE quarantine (seq INTEGER NOT NULL, source TEXT NOT NULL, line INTEGER NOT NULL,
     reason TEXT NOT NULL, record TEXT NOT NULL);
 CREATE INDEX quarantine_by_batch ON quarantine (seq);
-CREATE INDEX batches_by_digest ON batches (digest) WHERE digest IS NOT NULL;
 """
 
 

@@ -245,11 +245,11 @@ class Tracker:
                 "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
             ).fetchall()
 
-    def places(self) -> list[tuple[int, str, int | None]]:
-        """Return the places in sources that steps have ended at: position, digest, part."""
+    def places(self) -> list[tuple[int, str, int | None, str | None]]:
+        """Return the places in sources that steps have ended at: position, digest, part, head."""
         with self._ledger.reading() as db:
             return db.execute(
-                "SELECT position, digest, part FROM batches WHERE digest IS NOT NULL"
+                "SELECT position, digest, part, head FROM batches WHERE digest IS NOT NULL"
             ).fetchall()
 
     def close(self) -> None:

@@ -55,12 +55,14 @@ class Known:
 
     texts: dict[str, dict[int, dict[str, Mark]]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    lengths: set[int] = field(default_factory=set)  # of the beginnings
 
     def add(self, place: int, digest: str, part: int | None, head: str | None) -> None:
         """Remember a place; of a stretch the largest part counts, and all of it counts most."""
         if head is None:
             self.counts[digest] = max(place, self.counts.get(digest, 0))
             return
+        self.lengths.add(int(head.split()[0]))
         at = self.texts.setdefault(head, {}).setdefault(place, {})
         before = at.get(digest)
         if before is None or part is None or (before.part is not None and part > before.part):
@@ -72,9 +74,8 @@ class Known:
 
     def marks(self, data: bytes) -> list[tuple[int, dict[str, Mark]]]:
         """Return the places of texts that begin like this one, in order."""
-        lengths = {int(head.split()[0]) for head in self.texts}
         found: dict[int, dict[str, Mark]] = {}
-        for length in lengths:
+        for length in self.lengths:
             for place, at in self.texts.get(head_of(data, length), {}).items():
                 found.setdefault(place, {}).update(at)
         return sorted(found.items())

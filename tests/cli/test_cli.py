@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -69,6 +70,9 @@ def test_methods_lists_the_registry():
     assert done.returncode == 0
     assert "gocpte" in done.stdout
     assert "economy" in done.stdout
+    found = json.loads(run("methods", "--json").stdout)
+    assert [m["method"] for m in found] == list(tt.METHODS)
+    assert [m["method"] for m in found if m["history"]][:1] == ["gocpt"]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["demo", "--help"], ["methods", "--help"]])

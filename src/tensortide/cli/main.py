@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -202,6 +203,7 @@ def report(
         "report.html"
     ),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write one self-contained page with the pictures of a run.
 
@@ -212,7 +214,10 @@ def report(
 
     with Tracker.open(run, read_only=True) as tracker:
         size = write_report(tracker, out, title)
-    print(f"{out}: {size / 1e6:.1f} MB; open it in a browser.")
+    if as_json:
+        print(json.dumps({"page": str(out), "bytes": size}))
+    else:
+        print(f"{out}: {size / 1e6:.1f} MB; open it in a browser.")
 
 
 @app.command()
@@ -227,14 +232,14 @@ def check(run: RunFolder, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def methods() -> None:
+def methods(as_json: AsJson = False) -> None:
     """List the methods with what they can take and what they keep.
 
     Example: tensortide methods
     """
     from tensortide.cli.methods import list_methods
 
-    list_methods()
+    list_methods(as_json=as_json)
 
 
 @app.command(name="compare")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensortide.core.complete import Complete, box_values
+from tensortide.core.factors import values_at
 from tensortide.core.products import dot
-from tensortide.core.types import Positions
+from tensortide.core.types import Floats, Positions
 from tensortide.info import Info
 
 if TYPE_CHECKING:
@@ -35,13 +37,21 @@ class Ahead:
     step: int
     rows_read: int
 
+    def _learned(self) -> Floats:
+        """Return the values of the batch's cells after the step."""
+        arrived, rows = self.incoming.change.arrived, self.outcome.rows
+        if isinstance(arrived, Complete):
+            return box_values([r[-n:] for r, n in zip(rows, arrived.shape, strict=True)])
+        return values_at(rows, arrived)
+
     def info(self, names: Sequence[str]) -> Info:
         """Say what the step does; `names` are those of the modes."""
         incoming, outcome = self.incoming, self.outcome
         cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
         with np.errstate(over="ignore", invalid="ignore"):
             gap = cells.values - outcome.predicted
-            size, missed = (math.sqrt(dot(v, v)) for v in (cells.values, gap))
+            rest = cells.values - self._learned()
+            size, missed, left = (math.sqrt(dot(v, v)) for v in (cells.values, gap, rest))
         filled = revised = unchanged = None
         if absorbed is not None:
             filled, revised, unchanged = (
@@ -57,6 +67,7 @@ class Ahead:
             retracted=0 if self.retract is None else len(np.unique(self.retract, axis=0)),
             new_labels={name: len(labels) for name, labels in zip(names, fresh, strict=True)},
             prequential_error=missed / size if size > 0.0 else None,
+            learned_error=left / size if size > 0.0 else None,
             norm=size,
             missed=missed,
             objective=outcome.objective,

@@ -11,9 +11,10 @@ class Info:
 
     `filled` and `revised` are None for methods without history, which cannot tell one from the
     other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of the batch with
-    ``y`` predicted before learning, `norm` is ``|x|`` and `missed` is ``|x - y|``; a new label is
-    predicted with the mean row of its mode.  `rows_read` and `rows_written` count factor rows.
-    In a tracked run a batch has an id, and `repeated` says that it was applied before.
+    ``y`` predicted before learning, `learned_error` the same after it, `norm` is ``|x|`` and
+    `missed` is ``|x - y|`` before; a new label is predicted with the mean row of its mode.
+    `rows_read` and `rows_written` count factor rows.  In a tracked run a batch has an id, and
+    `repeated` says that it was applied before.
     """
 
     step: int
@@ -27,6 +28,7 @@ class Info:
     retracted: int = 0
     new_labels: dict[str, int] = field(default_factory=dict)
     prequential_error: float | None = None
+    learned_error: float | None = None
     norm: float | None = None
     missed: float | None = None
     objective: float | None = None

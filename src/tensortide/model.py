@@ -15,10 +15,12 @@ import numpy as np
 
 from tensortide.abilities import check_first, check_no_memory, check_step
 from tensortide.ahead import Ahead
-from tensortide.core.factors import Factors
+from tensortide.core.complete import Complete, box_values
+from tensortide.core.factors import Factors, values_at
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.outcome import commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
+from tensortide.core.products import dot
 from tensortide.core.rank import lower_rank, raise_rank, revived
 from tensortide.core.recipe import Memory, Method, Recipe
 from tensortide.core.types import Flags, Floats, Positions
@@ -28,7 +30,7 @@ from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
-from tensortide.incoming import Rules, first_cells, next_cells
+from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.validate import check_rank_for
 
@@ -94,6 +96,7 @@ class Model:
         info = Info(
             step=1,
             entries=len(cells.values),
+            learned_error=_left(best.rows, first),
             duplicates=cells.n_duplicates,
             grown=len(cells.values),
             filled=0,
@@ -231,6 +234,15 @@ class Model:
             self.grown_last,
             self.memory,
         )
+
+
+def _left(rows: Sequence[Floats], first: Incoming) -> float | None:
+    """Return the relative error on first data after learning them."""
+    values, arrived = first.cells.values, first.change.arrived
+    size = math.sqrt(dot(values, values))
+    model = box_values(rows) if isinstance(arrived, Complete) else values_at(rows, arrived)
+    gap = values - model
+    return math.sqrt(dot(gap, gap)) / size if size > 0.0 else None
 
 
 def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:

@@ -255,7 +255,7 @@ WRONG = {
     "parquet.csv": (b"PAR1....", "Parquet"),
     "twice.csv": (b"place,place,count\n1,2,3\n", "two columns 'place'"),
     "other.csv": (b"location,value\nx,1\n", "there is no column 'place'"),
-    "latin.csv": ("größe,count\n".encode("latin-1"), "is no header"),
+    "latin.csv": ("größe,count\n".encode("latin-1"), "line 1: byte 3 of the line is not UTF-8"),
     "cut.csv.gz": (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03abc", "compressed, but cut"),
     "no.parquet": (b"not parquet at all", "cannot be read"),
     "no.arrow": (b"not arrow at all", "cannot be read"),

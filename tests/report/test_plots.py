@@ -32,10 +32,12 @@ def test_entries_are_those_of_each_step(run):
 
 
 def test_error_is_that_of_the_ledger_with_its_mean(run):
-    dots, mean = tt.plots.error(run).data
+    dots, mean, after = tt.plots.error(run).data
     errors = run.batches()["prequential_error"].to_pylist()[-15:]
     assert dots.y[0] is None
     np.testing.assert_allclose(dots.y[1:], errors[1:], atol=1e-6)
+    learned = run.batches()["learned_error"].to_pylist()[-15:]
+    assert after.y[1] == pytest.approx(np.mean(learned[:2]), abs=1e-6)
     assert mean.y[3] == pytest.approx(np.mean(errors[1:4]), abs=1e-6)
 
 
@@ -45,8 +47,11 @@ def test_a_component_has_a_panel_for_each_mode(run):
     top = run.model.components(top=1).to_pylist()[0]
     assert figure.data[0].x[0] == top["label"]
     assert figure.data[0].y[0] == pytest.approx(top["loading"])
+    assert tt.plots.component(run, 1).data[0].x == figure.data[0].x  # a run has a model
     with pytest.raises(tt.InputError, match="no component 3"):
         tt.plots.component(run.model, 3)
+    with pytest.raises(tt.InputError, match="give the tracker"):
+        tt.plots.labels(run.model)
 
 
 def test_a_model_shows_itself_in_a_notebook(run):
@@ -55,3 +60,4 @@ def test_a_model_shows_itself_in_a_notebook(run):
     assert "gocpt" in html
     assert "<table" in html
     assert "not fitted" in tt.OnlineCP(2)._repr_html_()
+    assert str(run.path) in run._repr_html_()

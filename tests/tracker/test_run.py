@@ -277,9 +277,15 @@ def test_a_reader_sees_steps_that_are_committed_while_it_reads(tmp_path):
 
 
 def test_a_run_is_not_made_twice_and_not_out_of_a_file(tmp_path):
-    created(tmp_path / "run").close()
+    with created(tmp_path / "run") as run:
+        run.ingest(batches()[0])
     with pytest.raises(tt.FileError, match="there is a run already"):
         created(tmp_path / "run")
+    with pytest.raises(tt.InputError, match=r"Tracker\.open"):
+        tt.Tracker(tmp_path / "run")
+    created(tmp_path / "unused").close()
+    with created(tmp_path / "unused", "gocpt") as run:  # nothing was learned: it may begin anew
+        assert run.params["method"].name == "gocpt"
     (tmp_path / "file").write_text("x")
     with pytest.raises(tt.FileError, match="is a file"):
         created(tmp_path / "file")

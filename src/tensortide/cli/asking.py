@@ -11,9 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tensortide.cli.words import counted
 from tensortide.errors import FileError, InputError
+from tensortide.readers.words import counted
 from tensortide.tracker.check import check_run
+from tensortide.tracker.ledger import FILE
 from tensortide.tracker.run import Tracker
 from tensortide.tracker.summary import summarise
 
@@ -45,11 +46,17 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("steps", f"{facts['steps']:,}"),
         ("records", f"{facts['records']:,}" + (f", {facts['bad']:,} bad" if facts["bad"] else "")),
     ]
+    if facts["duplicates_combined"]:
+        combined = (
+            f"{facts['duplicates_combined']:,} of the same cell and step ({facts['duplicates']})"
+        )
+        rows.append(("combined", combined))
     if facts["steps"]:
         rows.append(("cells seen", f"{'' if facts['exact'] else 'about '}{facts['entries']:,}"))
     if facts["fitness"] is not None:
-        over = f"last {facts['fitness_steps']} steps, predicted before learning"
-        rows.append(("fitness", f"{facts['fitness']:.3f} ({over})"))
+        over = f"last {counted(facts['fitness_steps'], 'step')}"
+        after = "" if facts["learned"] is None else f", {facts['learned']:.3f} after ({over})"
+        rows.append(("fitness", f"{facts['fitness']:.3f} before learning{after}"))
     if facts["first"]:
         rows.append(("time", f"{facts['first']} to {facts['last']}"))
     rows += [
@@ -81,7 +88,7 @@ def print_components(found: pa.Table, console: Console) -> None:
     modes = list(dict.fromkeys(r["mode"] for r in rows))
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", justify="right")
-    table.add_column("weight", justify="right")
+    table.add_column("weight", justify="right", no_wrap=True)
     for mode in modes:
         table.add_column(mode, overflow="fold")
     for component in dict.fromkeys(r["component"] for r in rows):
@@ -103,7 +110,10 @@ def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | N
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
     table = read_cells(model, cells)
-    values = model.predict(table, unknown=unknown)
+    try:
+        values = model.predict(table, unknown=unknown)
+    except InputError as error:
+        raise InputError(str(error).replace("pass unknown='nan'", "say --unknown nan")) from None
     answer = table.append_column("predicted", pa.array(values))
     if out is not None:
         write_table(answer, out)
@@ -155,6 +165,8 @@ def _feather(table: pa.Table, file: Any) -> None:
 
 def check(run: Path, *, as_json: bool) -> None:
     """Verify a run and tell; exit code 1 if anything is wrong."""
+    if not (run / FILE).is_file():
+        raise FileError(f"{run}: there is no run here (no {FILE}).")
     good = True
     for finding in check_run(run):
         good &= finding.good

@@ -60,11 +60,12 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
         console.print(_nowcast(tracker.model, folder / "reports", seed))
         write_report(tracker, folder / "report.html", "Admissions (simulated)")
     console.print(f"6. The report for people: open {(folder / 'report.html').resolve()}")
+    name = "tensortide" if shutil.which("tensortide") else sys.argv[0]
     console.print(
         "\nNow with your own file, one row a value (the columns are guessed and said):\n"
-        "   tensortide track your.csv --into run\n"
-        "   tensortide info run\n"
-        "   tensortide report run -o page.html",
+        f"   {name} track your.csv --into run\n"
+        f"   {name} info run\n"
+        f"   {name} report run -o page.html",
         soft_wrap=True,
     )
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tensortide.cli.words import counted
-from tensortide.errors import FileError, InputError
+from tensortide.errors import FileError, InputError, TensortideError
 from tensortide.feeds.files import open_feed
 from tensortide.feeds.roles import Roles, find_roles
+from tensortide.readers.words import counted
 from tensortide.tracker.drive import (
     Drive,
     drive_feed,
@@ -31,7 +31,7 @@ from tensortide.tracker.drive import (
 from tensortide.tracker.follow import Skipped, Taken
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.quarantine import write_quarantine
-from tensortide.tracker.run import Tracker
+from tensortide.tracker.run import Tracker, is_unused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ def run_track(
     pipe = sources == ["-"]
     feed = open_feed(None) if pipe else None
     with _run(sources, feed, into, asked, drive, keep_surprises, wait, screen) as (tracker, roles):
-        told = _Telling(tracker, screen, as_json=as_json)
+        told = _Telling(tracker, screen, as_json=as_json, drive=drive)
         try:
             with told, _terminated():
                 if feed is not None:
@@ -82,6 +82,10 @@ def run_track(
                 told.note("Everything up to here is kept; the same command goes on.")
                 raise
             return
+        except TensortideError:
+            if told.n_steps:
+                told.summary("stopped")
+            raise
         finally:
             write_quarantine(tracker)
         told.summary("done")
@@ -93,20 +97,20 @@ def _run(
     keep_surprises: bool | None, wait: float, screen: Console,
 ) -> Iterator[tuple[Tracker, Roles]]:  # fmt: skip
     """Open the run, or make it from what the sources look like."""
-    if (into / FILE).is_file():
+    if (into / FILE).is_file() and not is_unused(into):
         with Tracker.open(into, wait=wait) as tracker:
             _check_same(tracker, asked, into)
             if keep_surprises is not None:
                 tracker.set_options(keep_surprises=keep_surprises)
             if tracker.options.get("roles") is None:
-                sample, several = _sample(sources, feed, drive)
+                sample, several = _sample(sources, feed, drive, screen)
                 roles = roles_of(tracker, sample, drive, several)
             else:
                 roles = roles_of(tracker, None, drive, False)
             screen.print(f"{into}: goes on after step {_steps(tracker)}; {roles.cut}.")
             yield tracker, roles
         return
-    sample, several = _sample(sources, feed, drive)
+    sample, several = _sample(sources, feed, drive, screen)
     duplicates = asked.duplicates or "last"
     roles = find_roles(
         sample, asked.modes, asked.value, drive.cut,
@@ -114,6 +118,7 @@ def _run(
     )  # fmt: skip
     for guess in roles.said:
         screen.print(f"guessed {guess}")
+    combine = _combine(asked, screen)
     kinds = ", ".join(f"{name} ({roles.kinds[name]})" for name in roles.modes)
     value = "records are counted" if roles.value is None else f"values in {roles.value}"
     with Tracker.create(
@@ -124,7 +129,7 @@ def _run(
         value=roles.value or "value",
         absent=asked.absent or "missing",
         duplicates=duplicates,
-        combine=asked.combine or "replace",
+        combine=combine,
         seed=asked.seed or 0,
         keep_surprises=keep_surprises,
         wait=wait,
@@ -134,17 +139,40 @@ def _run(
         yield tracker, roles
 
 
-def _sample(sources: Sequence[str], feed: Feed | None, drive: Drive) -> tuple[pa.Table, bool]:
+def _combine(asked: Asked, screen: Console) -> str:
+    """Return what a record of a known cell does: events that are counted add up, where they can."""
+    if asked.combine is not None or asked.duplicates != "count":
+        return asked.combine or "replace"
+    from tensortide.methods import recipe_for
+
+    if recipe_for(asked.method or "gocpte").keeps_history:
+        screen.print("guessed combine: add (later events of a cell add to its count)")
+        return "add"
+    screen.print(
+        "note: a method without history keeps no counts, so the events of a later step take the "
+        "place of a cell's earlier count; where events of a cell come in several steps, use "
+        "--method gocpt."
+    )
+    return "replace"
+
+
+def _sample(
+    sources: Sequence[str], feed: Feed | None, drive: Drive, screen: Console
+) -> tuple[pa.Table, bool]:
     if feed is not None:
         if feed.empty or not feed.sample().num_rows:
             raise FileError("standard input: there are no records.")
         return feed.sample(), False
+    waiting = False
     while True:
         try:
             return first_sample(sources)
         except FileError:
             if not drive.watch or any(not Path(s).exists() for s in sources):
                 raise
+        if not waiting:
+            screen.print(f"waiting for records in {', '.join(sources)} ...")
+        waiting = True
         time.sleep(drive.every)
 
 
@@ -190,11 +218,15 @@ def _terminated() -> Iterator[None]:
 class _Telling:
     """Shows the progress to people on standard error, or steps to machines on standard output."""
 
-    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool) -> None:
+    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool, watching: bool) -> None:
         self.tracker, self.screen, self.as_json = tracker, screen, as_json
+        self.each_step = drive.watch and not as_json and not screen.is_terminal
+        self.joined = drive.first > 1  # so the first step holds corrections of its own cells
+        self.n_combined = 0
         self.n_steps = self.n_records = self.n_bad = self.n_repeated = self.n_known = 0
         self.began = time.perf_counter()
         self.errors: deque[float] = deque(maxlen=RECENT)
+        self.learned: deque[float] = deque(maxlen=RECENT)
         self.bar = Progress(
             TextColumn("{task.fields[name]}"), BarColumn(bar_width=20),
             TextColumn("step {task.fields[step]}"), TextColumn("{task.fields[rate]}"),
@@ -231,8 +263,13 @@ class _Telling:
         self.n_steps += 1
         self.n_records += event.records
         self.n_bad += event.bad
+        self.n_combined += 0 if self.joined and info.step == 1 else info.duplicates
         if info.prequential_error is not None:
             self.errors.append(info.prequential_error)
+        if info.learned_error is not None:
+            self.learned.append(info.learned_error)
+        if self.each_step:
+            self.note(f"{Path(event.source).name}: {info}")
         self.bar.update(
             self.task, completed=event.done, step=info.step, rate=f"{self.rate:,.0f} records/s",
             fitness="" if self.fitness is None else f"fitness {self.fitness:.3f}",
@@ -274,13 +311,29 @@ class _Telling:
             text += f", {counted(self.n_repeated, 'step')} known already"
         if self.fitness is not None:
             over = counted(len(self.errors), "step")
-            text += f"; fitness before learning {self.fitness:.3f} (last {over})"
+            after = 1.0 - sum(self.learned) / len(self.learned)
+            text += f"; fitness {self.fitness:.3f} before learning, {after:.3f} after (last {over})"
         self.note(text + ".")
+        if self.n_combined:
+            self._tell_combined()
+        if self.n_bad and not self.n_records:
+            self.note("Every record was bad: nothing was learned.")
         if self.n_bad:
             self.note(
                 f"{counted(self.n_bad, 'bad record')} set aside: "
                 f"{self.tracker.path / 'quarantine.csv'}"
             )
+
+    def _tell_combined(self) -> None:
+        rule = self.tracker.params["duplicates"]
+        said = {
+            "last": "dropped for a later one of the same cell and step; --duplicates sum, mean or "
+            "count combine them instead",
+            "sum": "added to another one of the same cell and step",
+            "mean": "averaged with others of the same cell and step",
+            "count": "counted with others of the same cell and step",
+        }
+        self.note(f"{counted(self.n_combined, 'record')} {said[rule]}.")
 
 
 def _line(event: Taken) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +26,9 @@ _DTYPES = {
     "datetime": "datetime64[us]",
     "datetime UTC": "datetime64[us]",
 }
+
+
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,9 @@ class NamedLabels:
             return labels
         if (column.kind, self.kind) == ("date", "datetime"):
             return [dt.datetime.combine(day, dt.time()) for day in labels]
+        if (column.kind, self.kind) == ("text", "date") and all(map(_ISO_DATE.fullmatch, labels)):
+            with contextlib.suppress(ValueError):
+                return [dt.date.fromisoformat(day) for day in labels]
         midnights = column.kind == "datetime" and all(t.time() == dt.time() for t in labels)
         if midnights and self.kind == "date":
             return [time.date() for time in labels]

@@ -101,7 +101,7 @@ class _Parquet:
 
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield record batches of some columns."""
-        yield from map(_valid, self._file.iter_batches(batch_size=rows, columns=names))
+        yield from map(_valid, self._file.iter_batches(rows, columns=names, use_threads=False))
 
     def close(self) -> None:
         """Close the file."""

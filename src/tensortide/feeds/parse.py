@@ -31,7 +31,7 @@ def csv_table(
     # an empty label is a missing one; "NA" may be a label, and is no number
     convert = arrow_csv.ConvertOptions(null_values=[""], strings_can_be_null=True, **chosen)
     parse = arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in data)
-    read = arrow_csv.ReadOptions(column_names=names, block_size=len(data) + 1)
+    read = arrow_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
     return arrow_csv.read_csv(
         io.BytesIO(data), read_options=read, parse_options=parse, convert_options=convert
     )
@@ -46,7 +46,7 @@ def json_table(data: bytes, types: dict[str, Any] | None) -> pa.Table:
     if types is not None:
         schema = pa.schema([(name, _json_type(kind)) for name, kind in types.items()])
         options = arrow_json.ParseOptions(schema, unexpected_field_behavior="ignore")
-    read = arrow_json.ReadOptions(block_size=len(data) + 1)
+    read = arrow_json.ReadOptions(block_size=len(data) + 1, use_threads=False)
     table = arrow_json.read_json(io.BytesIO(data), read_options=read, parse_options=options)
     table.validate(full=True)  # Arrow takes any bytes for text here
     if types is None:
@@ -152,7 +152,7 @@ def csv_record(names: list[str], separator: str) -> Callable[[str], dict[str, An
         except csv.Error as error:
             raise ValueError(f"its quotes are broken ({error})") from None
         if len(row) != len(names):
-            half = "; is the line half written?" if len(row) < len(names) else ""
+            half = " (half a line?)" if len(row) < len(names) else ""
             raise ValueError(f"it has {len(row)} fields, the header has {len(names)}{half}")
         return dict(zip(names, row, strict=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BOM = b"\xef\xbb\xbf"
+_RECORD = re.compile(r"-?\d+([.,]\d+)?|\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4}")
 _OTHER = {
     b"\xff\xfe": "is UTF-16; save it as UTF-8",
     b"\xfe\xff": "is UTF-16; save it as UTF-8",
@@ -77,17 +79,31 @@ class TextFeed:
     def _read_header(self, kind: str) -> None:
         """Read names and separator off the first line."""
         line, newline, _ = self._head[self._body :].partition(b"\n")
+        said = re.fullmatch(rb"sep=(.)\r?", line)  # a first line that Excel knows
+        if said:
+            self._body += len(line) + len(newline)
+            self._first_line = 2
+            line, newline, _ = self._head[self._body :].partition(b"\n")
         try:
             text = line.decode().rstrip("\r")
-            self.separator = "\t" if kind == "tsv" else max(",;\t", key=text.count)
+            guessed = "\t" if kind == "tsv" else max(",;\t", key=text.count)
+            self.separator = said[1].decode() if said else guessed
             self.names = [name.strip() for name in fields(text, self.separator)]
-        except (UnicodeDecodeError, csv.Error) as error:
+        except UnicodeDecodeError as error:
+            raise FileError(f"{self.name}, line 1: {not_utf8(error)}.") from None
+        except csv.Error as error:
             raise FileError(f"{self.name}, line 1: is no header ({error}).") from None
+        number = next((n for n in self.names if _RECORD.fullmatch(n)), None)
+        if number is not None:
+            raise FileError(
+                f"{self.name}, line 1: {number!r} is no name of a column. Is the header missing, "
+                "or the table wide? Names are needed, and one row a value."
+            )
         if len(set(self.names)) < len(self.names):
             twice = next(n for n in self.names if self.names.count(n) > 1)
             raise FileError(f"{self.name}: there are two columns {twice!r}.")
         self._body += len(line) + len(newline)
-        self._first_line = 2
+        self._first_line += 1
 
     @property
     def empty(self) -> bool:
@@ -185,12 +201,14 @@ class TextFeed:
         rows: list[dict[str, Any]] = []
         reason = ""
         for line in data.split(b"\n")[:1_000]:
+            if not line.strip():
+                continue
             try:
                 rows.append(read(line.decode().rstrip("\r")))
             except ValueError as error:
                 reason = reason or str(error)
         if not rows:
-            raise FileError(f"{self.name}, line {self._first_line}: {reason}; is it such a file?")
+            raise FileError(f"{self.name}, line {self._first_line}: {reason}.")
         good = [r for r in rows if r.keys() == rows[0].keys()]
         return [{k: str(v) for k, v in r.items()} for r in good]
 

@@ -99,7 +99,7 @@ def piece_of(columns: Mapping[str, Any], lines: Any, ends: Any, bad: list[Bad], 
 def _number(name: str, given: Any) -> float:
     if isinstance(given, str):
         if not re.match(NUMBER, given):
-            hint = "; write it with a point" if re.fullmatch(r"\s*-?\d+,\d+\s*", given) else ""
+            hint = _hint(given.strip())
             if given.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
                 raise ValueError(f"{name!r} is not finite: {given.strip()}")
             raise ValueError(f"{name!r} must be a number, not {_short(given)}{hint}")
@@ -111,6 +111,12 @@ def _number(name: str, given: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name!r} is not finite: {_short(given)}")
     return number
+
+
+def _hint(given: str) -> str:
+    if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d+)?", given):
+        return "; write it without commas, or with a point if the comma is a decimal one"
+    return "; write it with a point" if re.fullmatch(r"-?\d+,\d+", given) else ""
 
 
 def _label(name: str, given: Any, kind: str) -> Any:

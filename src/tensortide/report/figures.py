@@ -53,7 +53,10 @@ def labels_figure(course: Course) -> dict[str, Any]:
         for mode, colour in zip(course.modes, _cycled(len(course.modes)), strict=True)
     ]
     layout = _layout(course, "labels")
-    layout["yaxis"] |= {"type": "log", "dtick": "D2"}
+    largest = max((size or 1 for mode in course.modes for size in course.column(f"size_{mode}")),
+                  default=1)  # fmt: skip
+    ticks = [m * 10**k for k in range(len(str(largest))) for m in (1, 2, 5)]
+    layout["yaxis"] |= {"type": "log", "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}
     return {"data": data, "layout": layout}
 
 
@@ -90,16 +93,20 @@ def error_figure(course: Course) -> dict[str, Any]:
     errors = np.array([np.nan if e is None else e for e in course.column("prequential_error")])
     some = course.thinned()
     mean = moving_average(errors, AVERAGED)
-    dots = _line(course, some, _plain(errors), "each step", GREY)
+    dots = _line(course, some, _plain(errors), "each step, predicted", GREY)
     dots |= {"mode": "markers", "marker": {"color": GREY, "size": 4, "opacity": 0.7}}
-    line = _line(course, some, _plain(mean), f"mean of {AVERAGED} steps", BLUE)
+    line = _line(course, some, _plain(mean), f"mean of {AVERAGED}", BLUE)
     line["line"]["width"] = 3
+    left = np.array([np.nan if e is None else e for e in course.column("learned_error")])
+    after = _line(
+        course, some, _plain(moving_average(left, AVERAGED)), "after learning, mean", GREEN
+    )
     layout = _layout(course, "error")
     shown = errors[np.isfinite(errors)]
     # a first step that misses everything would press all others to the ground
     top = float(np.quantile(shown, 0.98)) * 1.3 if len(shown) else 1.0
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0.0, max(top, 1e-6)]}
-    return {"data": [dots, line], "layout": layout}
+    return {"data": [dots, line, after], "layout": layout}
 
 
 def moving_average(values: Any, window: int) -> Any:

@@ -20,6 +20,15 @@ function colours(printing) {
   };
 }
 
+// Dark lines on white paper are light lines on black.
+const LIGHTER = { "#0072B2": "#56B4E9", "#009E73": "#4FD1A5", "#D55E00": "#FF8A3D", "#7F7F7F": "#B0B8C0" };
+
+function trace_colours(place, printing) {
+  const dark = !printing && matchMedia("(prefers-color-scheme: dark)").matches;
+  const shown = place.colours.map((c) => (dark && LIGHTER[c]) || c);
+  return { "line.color": shown, "marker.color": shown };
+}
+
 async function draw() {
   const script = document.createElement("script");
   script.textContent = await unpacked("plotly");
@@ -28,13 +37,16 @@ async function draw() {
   const drawn = [];
   for (const [id, figure] of Object.entries(figures)) {
     const place = document.getElementById(id);
+    if (!place) continue;
     place.textContent = "";
     figure.layout.font = { family: getComputedStyle(document.body).fontFamily, size: 13 };
     await Plotly.newPlot(place, figure.data, figure.layout,
       { responsive: true, displayModeBar: false, displaylogo: false });
+    place.colours = figure.data.map((t) => (t.marker || t.line).color);
     drawn.push(place);
   }
-  const paint = (printing) => Promise.all(drawn.map((p) => Plotly.relayout(p, colours(printing))));
+  const paint = (printing) => Promise.all(drawn.map((p) =>
+    Plotly.update(p, trace_colours(p, printing), colours(printing))));
   await paint(false);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(false));
   addEventListener("beforeprint", () => paint(true));

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensortide
 from tensortide.errors import FileError
+from tensortide.readers.words import counted
 from tensortide.report.figures import (
     AVERAGED,
     Course,
@@ -106,7 +107,8 @@ def _facts(facts: dict[str, Any]) -> str:
     shown = [("records", f"{facts['records']:,}"), ("steps", f"{facts['steps']:,}")]
     shown += [(_plural(m["name"], m["size"]), f"{m['size']:,}") for m in facts["modes"]]
     if facts["fitness"] is not None:
-        shown.append(("recent fitness", f"{facts['fitness']:.0%}"))
+        shown.append(("fitness before learning", f"{facts['fitness']:.0%}"))
+        shown.append(("after learning", f"{facts['learned']:.0%}"))
     if facts["bad"]:
         shown.append(("bad records", f"{facts['bad']:,}"))
     cards = "".join(f'<div class="fact"><b>{v}</b>{escape(k)}</div>' for k, v in shown)
@@ -129,7 +131,8 @@ def _what(tracker: Tracker, facts: dict[str, Any]) -> str:
     text = (
         f"The data are values of <strong>{escape(value)}</strong> by "
         f"<strong>{escape(_listed(modes))}</strong>{where}. {facts['records']:,} records were "
-        f"learned in {facts['steps']:,} steps between {facts['first']} and {facts['last']} UTC. "
+        f"learned in {counted(facts['steps'], 'step')} between {facts['first']} and "
+        f"{facts['last']} UTC. "
         f"They report {known} {facts['entries']:,} different cells; a cell that nobody reported "
         f"counts as {absent}."
     )
@@ -150,12 +153,22 @@ def _ranges(tracker: Tracker) -> str:
             array = labels.array()
             which = f"{array.min()} to {array.max()}"
         cells = f"<td>{escape(name)}</td><td>{labels.kind}</td>"
-        rows.append(f'<tr>{cells}<td class="number">{size:,}</td><td>{escape(which)}</td></tr>')
+        numbers = f'<td class="number">{size:,}</td>'
+        rows.append(f'<tr>{cells}{numbers}<td class="wrap">{escape(which)}</td></tr>')
     head = '<tr><th>mode</th><th>kind</th><th class="number">labels</th><th>which</th></tr>'
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
+def _too_few(facts: dict[str, Any]) -> bool:
+    return int(facts["steps"]) < 2
+
+
 def _growth(facts: dict[str, Any]) -> str:
+    if _too_few(facts):
+        return (
+            '<section id="growth"><h2>How it grew</h2><p>There are too few steps to draw: the '
+            "pictures begin with the second.</p></section>"
+        )
     old = (
         "Late values fill holes and published values are revised; a model without history cannot "
         "tell one from the other."
@@ -176,9 +189,14 @@ def _fit(facts: dict[str, Any]) -> str:
     text += "as a share of the size of the values. A new label has to be guessed at first."
     if facts["fitness"] is not None:
         text += (
-            f" Over the last {facts['fitness_steps']} steps it was "
-            f"<strong>{1 - facts['fitness']:.0%}</strong>."
+            f" Over the last {counted(facts['fitness_steps'], 'step')} it was "
+            f"<strong>{1 - facts['fitness']:.0%}</strong>"
         )
+        if facts["learned"] is not None:
+            text += f", and {1 - facts['learned']:.0%} after learning"
+        text += "."
+    if _too_few(facts):
+        return f'<section id="fit"><h2>How well it fits</h2><p>{text}</p></section>'
     return (
         f'<section id="fit"><h2>How well it fits</h2><p>{text}</p>'
         f'<div class="figure" id="error-figure">Drawing ...</div>'
@@ -190,8 +208,9 @@ def _fit(facts: dict[str, Any]) -> str:
 def _components(found: list[Component]) -> str:
     parts = [
         '<section id="components"><h2>What it is made of</h2><p>The model is a sum of '
-        f"{len(found)} components, strongest first. In each, a panel shows how much every label "
-        "takes part: a line where labels have an order, else bars for the largest.</p>"
+        f"{counted(len(found), 'component')}, strongest first. In each, a panel shows how much "
+        "every label takes part: a line where labels have an order, else bars for the largest "
+        "(orange where they count against).</p>"
     ]
     for c in found:
         panels = "".join(
@@ -221,18 +240,22 @@ def _surprises(tracker: Tracker) -> str:
     numbers = "".join(f'<th class="number">{w}</th>' for w in ("came", "expected", "step"))
     rows = []
     for s in found:
+        new = dict.fromkeys(s.fresh, " <span class=soft>new</span>")
         cells = "".join(
-            f"<td>{escape(label)}{' <span class=soft>new</span>' if name in s.fresh else ''}</td>"
-            for name, label in s.cell.items()
+            f"<td>{escape(_short(label))}{new.get(name, '')}</td>" for name, label in s.cell.items()
         )
         values = (f"{s.value:,.4g}", f"{s.predicted:,.4g}", f"{s.step:,}")
         cells += "".join(f'<td class="number">{v}</td>' for v in values)
         rows.append(f"<tr>{cells}</tr>")
     return (
         f"{head}<p>Cells whose value was farthest from what the model expected before it learned "
-        "it.</p>"
+        "it. (On a narrow screen the table can be moved sideways.)</p>"
         f'<div class="scroll"><table><tr>{row}{numbers}</tr>{"".join(rows)}</table></div></section>'
     )
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 28 else label[:27] + "…"
 
 
 def _settings(tracker: Tracker, facts: dict[str, Any]) -> str:

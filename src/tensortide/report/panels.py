@@ -119,16 +119,22 @@ def _who(labels: Labels, loadings: Floats) -> str:
         return ""
     if len(labels) > 3 and int((size >= 0.5 * size.max()).sum()) > max(6, len(labels) // 2):
         return f"most of {len(labels):,}, first {label_text(labels.label(top[0]))}"
-    return _listed([label_text(labels.label(p)) for p in top])
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for p in top:
+        sides[loadings[p] * loadings[top[0]] > 0.0].append(label_text(labels.label(p)))
+    against = f" against {_listed(sides[False])}" if sides[False] else ""
+    return _listed(sides[True]) + against
 
 
 def _peak(name: str, labels: Labels, loadings: Floats) -> str:
-    """Say where an ordered mode is highest."""
+    """Say where an ordered mode is farthest from nothing."""
     if not np.abs(loadings).max():
         return ""
-    label = labels.label(int(np.abs(loadings).argmax()))
+    at = int(np.abs(loadings).argmax())
+    label = labels.label(at)
+    word = "highest" if loadings[at] > 0.0 else "lowest"
     text = label.strftime("%-d %B %Y") if isinstance(label, dt.date) else f"{name} {label}"
-    return f"highest at {text}"
+    return f"{word} at {text}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: single record they would give the raw value away.
 _KEPT = (
     "entries", "duplicates", "grown", "in_old_box", "filled", "revised", "unchanged", "retracted",
-    "new_labels", "prequential_error", "strategy", "sweeps", "converged", "rows_read",
-    "rows_written", "seconds",
+    "new_labels", "prequential_error", "learned_error", "strategy", "sweeps", "converged",
+    "rows_read", "rows_written", "seconds",
 )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def batches_table(ledger: Ledger) -> pa.Table:
 _COLUMNS = (
     "number", "batch_id", "kind", "at", "source", "position", "label", "records", "bad", "step",
     "entries", "grown", "in_old_box", "filled", "revised", "unchanged", "retracted",
-    "prequential_error", "seconds",
+    "prequential_error", "learned_error", "duplicates", "seconds",
 )  # fmt: skip
 
 

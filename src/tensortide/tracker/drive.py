@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortide.data.labels import NamedLabels
 from tensortide.errors import FileError, InputError
-from tensortide.feeds.files import Feed, list_files, open_feed
+from tensortide.feeds.files import KINDS, Feed, list_files, open_feed
 from tensortide.feeds.portions import Cut
 from tensortide.feeds.roles import Roles, find_roles
 from tensortide.feeds.tables import TableFeed
@@ -66,6 +66,8 @@ def first_sample(source: Any) -> tuple[pa.Table, bool]:
         finally:
             feed.close()
     what = ", ".join(map(str, source))
+    if not files:
+        raise FileError(f"{what}: has no file of a known kind ({', '.join(sorted(KINDS))}).")
     raise FileError(f"{what}: there are no records yet.")
 
 

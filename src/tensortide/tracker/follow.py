@@ -116,7 +116,10 @@ class Follower:
             lines = sorted({steps[0].portion.lines[0], portion.lines[1]})
             plural = "s" if len(lines) > 1 else ""
             where = f"{feed.unit}{plural} {' to '.join(map(str, lines))}"
-            raise InputError(f"{feed.name}, {where}: {error}") from None
+            more = ""
+            if isinstance(error, InputError) and not self.tracker.fitted:
+                more = " The first steps can be learned together: --first 10, for instance."
+            raise InputError(f"{feed.name}, {where}: {error}{more}") from None
         for known in (*earlier, origin):
             if known.digest is not None and known.position is not None:
                 self._known.add(known.position, known.digest, known.part, known.head)

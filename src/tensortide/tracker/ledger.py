@@ -68,6 +68,8 @@ class Ledger:
         with sentences(folder):
             for leftover in folder.glob(f"{begun.name}*"):  # of a creation that was killed
                 leftover.unlink()
+            for old in folder.glob(f"{FILE}*"):  # of a run that has learned nothing
+                old.unlink()
             db = sqlite3.connect(begun, isolation_level=None)
             try:
                 db.execute(f"PRAGMA page_size = {PAGE}")
@@ -112,6 +114,12 @@ class Ledger:
                 f"{self.folder}: the run has format version {version}; this Tensortide reads "
                 f"version {VERSION}, please {advice}."
             )
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing has been committed yet, so that nothing is lost by beginning anew."""
+        (lines,) = self.db.execute("SELECT count(*) FROM batches").fetchone()
+        return not lines and self.get("facts") is None
 
     def get(self, key: str) -> Any:
         """Return a value of the table `meta`, or None."""
@@ -183,7 +191,9 @@ def sentences(folder: Path) -> Iterator[None]:
             f"{folder}: cannot be written: {error.strerror}. Nothing of this step was kept."
         ) from None
     except (UnicodeEncodeError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FileError(f"{folder}: the ledger holds or got what is no text ({error}).") from None
+        raise FileError(
+            f"{folder}: the ledger is damaged ({error}); `tensortide check` tells more."
+        ) from None
 
 
 def _said(error: sqlite3.Error) -> str:

@@ -51,7 +51,9 @@ class Tracker:
     [6.0]
     """
 
-    def __init__(self, path: Path, lock: Lock | None) -> None:
+    def __init__(self, path: Path, lock: Lock | str | None = "") -> None:
+        if isinstance(lock, str):
+            raise InputError("use Tracker.open(path) or Tracker.create(path, ...).")
         self.path, self._lock = path, lock
         read_only = lock is None
         try:
@@ -96,7 +98,7 @@ class Tracker:
         folder = made_folder(Path(path))
         lock = Lock(folder, wait=wait)
         try:
-            if (folder / FILE).exists():
+            if (folder / FILE).exists() and not is_unused(folder):
                 raise FileError(
                     f"{folder}: there is a run already; open it, or choose another folder."
                 )
@@ -269,6 +271,13 @@ class Tracker:
         """Close."""
         self.close()
 
+    def _repr_html_(self) -> str:
+        """Show the run in a notebook."""
+        from html import escape
+
+        model = self.model._repr_html_() if self.fitted else "<div>no data yet</div>"
+        return f"<div>run <strong>{escape(str(self.path))}</strong></div>{model}"
+
     def __repr__(self) -> str:
         """Show where it is and what it holds."""
         model = "no data yet" if not self.fitted else repr(self._fitted())
@@ -365,6 +374,15 @@ class Tracker:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def is_unused(folder: Path) -> bool:
+    """Tell whether a run has learned nothing yet, so that it may be begun anew."""
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return ledger.unused
+    finally:
+        ledger.close()
 
 
 def _count(records: Any) -> int | None:

@@ -18,6 +18,7 @@ def summarise(tracker: Tracker) -> dict[str, Any]:
     steps = [b for b in batches if b["kind"] in ("prepare", "step")]
     errors = [b["prequential_error"] for b in steps if b["prequential_error"] is not None]
     recent = errors[-RECENT:]
+    learned = [b["learned_error"] for b in steps if b["learned_error"] is not None][-RECENT:]
     params = tracker.params
     sources: dict[str, int] = {}
     for batch in steps:
@@ -53,6 +54,8 @@ def summarise(tracker: Tracker) -> dict[str, Any]:
         "exact": exact,
         "fitness": 1.0 - sum(recent) / len(recent) if recent else None,
         "fitness_steps": len(recent),
+        "learned": 1.0 - sum(learned) / len(learned) if learned else None,
+        "duplicates_combined": sum(b["duplicates"] or 0 for b in batches),
         "first": steps[0]["at"][:19].replace("T", " ") if steps else None,
         "last": steps[-1]["at"][:19].replace("T", " ") if steps else None,
         "sources": [{"name": name, "steps": count} for name, count in sources.items()],

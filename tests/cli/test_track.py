@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import tensortide as tt
 from tests.cli.test_cli import COMMAND
 from tests.feeds.samples import csv_text, json_text, rows, write
 
@@ -247,7 +248,27 @@ def test_a_pipe_is_continued_by_its_content(run, tmp_path, form):
         done = subprocess.run([str(COMMAND), *words], input=sent, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         results.append(json.loads(done.stdout.splitlines()[-1]))
-    assert [(r["steps"], r["known"]) for r in results] == [(6, 0), (6, 6), (0, 12)]
+    assert [(r["steps"], r["known"]) for r in results] == [(6, 0), (6, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("cut_at", ["line", "middle"])
+def test_a_pipe_that_broke_off_within_a_step_adds_nothing_twice(tmp_path, cut_at):
+    text = "place,day,n\n" + "".join(f"{p},{d},{d}.5\n" for d in (1, 2, 3) for p in "AB")
+    words = ["--modes", "place,day", "--value", "n", "--rank", "1", "--step-by", "day", "--json"]
+    adding = ["--method", "gocpt", "--combine", "add", "--duplicates", "sum"]
+    end = text.index("B,2") - (3 if cut_at == "middle" else 0)
+    for sent in (text[:end], text, text):
+        done = subprocess.run(
+            [str(COMMAND), "track", "-", "--into", str(tmp_path / "run"), *words, *adding],
+            input=sent.encode(), capture_output=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with tt.Tracker.open(tmp_path / "run", read_only=True) as tracker:
+        values = sorted(tracker.model._model.store.entries.all_values().tolist())
+    if cut_at == "line":
+        assert values == [1.5, 1.5, 2.5, 2.5, 3.5, 3.5]
+    else:  # half a number was learned as a number; what came whole is not added twice
+        assert sum(values) <= 15 + 2.5
 
 
 def test_a_pipe_that_is_not_in_order_is_refused(run, tmp_path):

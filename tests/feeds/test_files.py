@@ -8,10 +8,12 @@ import threading
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tensortide as tt
 from tensortide.feeds import octets
+from tensortide.feeds.portions import Cut
 from tensortide.tracker.drive import Drive, drive_files, first_sample, roles_of
 from tensortide.tracker.follow import Taken
 from tests.feeds.samples import arrow_table, by_hand, created, csv_text, rows, write
@@ -298,3 +300,145 @@ def test_a_folder_is_watched_until_it_is_stopped(tmp_path):
         writer.join()
         assert run.model.score(arrow_table(records)) > 0.8
         assert len(set(run.batches()["batch_id"].to_pylist())) == run.batches().num_rows
+
+
+def broken(records, rng):
+    """The text of records with bad and blank lines strewn in."""
+    lines = csv_text(records).splitlines(keepends=True)
+    out = lines[:1]
+    for line in lines[1:]:
+        while rng.random() < 0.25:
+            out.append([b"\n", b"bad,line\n", b"\r\n"][rng.integers(3)])
+        out.append(line)
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_stopped_anywhere_no_record_is_learned_twice(tmp_path, monkeypatch, seed):
+    """Blocks, bad lines, blank lines and stops at random; counts that add up show every repeat."""
+    import numpy as np
+
+    from tensortide.feeds import text
+
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(60, 900))
+    for module in (octets, text):
+        monkeypatch.setattr(module, "BLOCK", size)
+    records = rows(8, seed=seed)
+    source = tmp_path / "a.csv"
+    data = broken(records, rng)
+    source.write_bytes(data)
+    how = {"duplicates": "sum", "combine": "add"}
+    created(tmp_path / "run", "gocpt", **how).close()
+    cut = _cut("reported") if seed % 2 else Cut(rows=int(rng.integers(5, 40)))
+    drive = Drive(cut, "quarantine")
+    for _ in range(40):
+        with tt.Tracker.open(tmp_path / "run") as run:
+            sample, several = first_sample([source])
+            roles = roles_of(run, sample, drive, several)
+            events = drive_files(run, [source], roles, drive)
+            for _ in range(int(rng.integers(1, 4))):
+                if next(events, None) is None:
+                    break
+            events.close()
+    with tt.Tracker.open(tmp_path / "run") as run:
+        assert sum(run.batches()["records"].to_pylist()) == len(records)
+        assert len(run.quarantined()) == data.count(b"bad,line")
+        total = run.model._model.store.entries.all_values().sum()
+        assert total == pytest.approx(sum(r[4] for r in records))
+
+
+def test_bad_records_after_the_last_good_one_belong_to_its_step(tmp_path):
+    lines = ["place,day,n", "A,1,1", "B,1,2", "A,2,2", "B,2,four", "A,3,3", "B,3,6"]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    with tt.Tracker.create(tmp_path / "run", 1, modes=["place", "day"], value="n") as run:
+        with pytest.raises(tt.InputError, match="line 5"):
+            run.track(tmp_path / "a.csv", step_by="day")
+        assert run.batches()["label"].to_pylist() == ["1"]
+        (tmp_path / "a.csv").write_text("\n".join(lines).replace("four", "4") + "\n")
+        assert run.track(tmp_path / "a.csv").steps == 2
+
+
+def test_a_file_of_columns_is_judged_before_its_first_step(tmp_path):
+    """Mended, it is another file: nothing of it may have been learned."""
+    table = {"place": ["A", "B"] * 3, "day": [1, 1, 2, 2, 3, 3], "n": [1.0, 2, 3, 4, 5, None]}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    with tt.Tracker.create(tmp_path / "run", 1, modes=["place", "day"], value="n") as run:
+        with pytest.raises(tt.InputError, match="record 6: 'n' is missing"):
+            run.track(tmp_path / "a.parquet", step_by="day")
+        assert run.batches().num_rows == 0
+        pq.write_table(pa.table(table | {"n": [1.0, 2, 3, 4, 5, 6]}), tmp_path / "a.parquet")
+        assert run.track(tmp_path / "a.parquet").steps == 3
+
+
+def test_extracts_that_repeat_each_other_are_known_also_while_they_wait(tmp_path):
+    """Cumulative files, and copies, among the first steps that are learned together."""
+    folder = tmp_path / "d"
+    folder.mkdir()
+    lines = [f"{p},{d},{d + 0.5}\n" for d in range(1, 5) for p in "AB"]
+    for i in range(1, 5):
+        (folder / f"{i}.csv").write_text("place,day,n\n" + "".join(lines[: 2 * i]))
+    shutil.copy(folder / "2.csv", folder / "2b.csv")
+    made = {"duplicates": "sum", "combine": "add", "modes": ["place", "day"], "value": "n"}
+    sums = []
+    for first in (1, 3):
+        with tt.Tracker.create(tmp_path / f"run{first}", 1, "gocpt", **made) as run:
+            run.track(folder, step_files=True, first=first)
+            sums.append(sorted(run.model._model.store.entries.all_values().tolist()))
+    assert sums[0] == sums[1] == sorted([d + 0.5 for d in range(1, 5)] * 2)
+
+
+def test_files_that_only_begin_alike_are_two_files(tmp_path):
+    head = "place,day,n\nA,1,1\nB,1,2\n"
+    (tmp_path / "mon.csv").write_text(head + "A,2,3\nB,2,4\n")
+    (tmp_path / "tue.csv").write_text(head + "A,3,5\nB,3,6\n")
+    with tt.Tracker.create(tmp_path / "run", 1, modes=["place", "day"], value="n") as run:
+        assert run.track(tmp_path / "mon.csv", step_rows=2).records == 4
+        assert run.track(tmp_path / "tue.csv").records == 4
+        assert run.track([tmp_path / "mon.csv", tmp_path / "tue.csv"]).records == 0
+
+
+def test_a_line_that_grew_is_told_and_never_added_twice(tmp_path):
+    for combine in ("replace", "add"):
+        source = tmp_path / f"{combine}.csv"
+        source.write_text("place,day,n\nA,1,1\nB,1,2\nA,2,3\nB,2,4")
+        made = {"modes": ["place", "day"], "value": "n", "combine": combine}
+        with tt.Tracker.create(tmp_path / combine, 1, "gocpt", **made) as run:
+            run.track(source, step_files=True)
+            with source.open("a") as file:
+                file.write("0\nA,3,9\n")
+            if combine == "add":
+                with pytest.raises(tt.InputError, match="last line was learned when it was not"):
+                    run.track(source)
+            else:
+                done = run.track(source)
+                assert "not complete when it was learned" in done.skipped[0].why
+                assert run.model.n_steps_ == 2
+
+
+KINDS = {
+    "boolean": ["true", "1", "0", "FALSE", " true", "yes", "2"],
+    "date": ["2026-01-03", " 2026-01-03", "2026-01-03 ", "2026-1-3", "20260103"],
+    "integer": ["7", " 7", "-7", "+7", "7.0", "007", "9223372036854775808"],
+    "datetime": ["2026-01-03T10:00", " 2026-01-03 10:00:00", "2026-01-03T10", "10:00"],
+    "value": ["1", " 1.5 ", "1e3", "-.5", "1_0", "0x10", "1,5", "nan", "inf", "+3"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_good_in_a_clean_block_is_good_beside_a_bad_record(kind):
+    """The slow way takes whatever the fast way takes, as the same."""
+    from tensortide.feeds.lines import split
+    from tensortide.feeds.parse import csv_record, csv_table, parsed
+    from tensortide.feeds.wanted import Wanted
+
+    wanted = Wanted({}, "x") if kind == "value" else Wanted({"x": kind}, None)
+    for field in KINDS[kind]:
+        found = []
+        for extra in (b"", b"a,b,c,d\n"):
+            data = f'"{field}",z\n'.encode() + extra
+            records = split(data, 1, ",", 2, final=True)
+            table_of = lambda d, types: csv_table(d, ["x", "y"], ",", types)  # noqa: E731
+            piece = parsed(data, records, wanted, 0, table_of, csv_record(["x", "y"], ","))
+            found.append(piece.table["x"].to_pylist())
+        assert found[0] == found[1], field

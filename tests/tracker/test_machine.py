@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -25,21 +26,23 @@ class Crash(BaseException):
 class CrashingDatabase:
     """A connection that breaks at the n-th statement."""
 
-    def __init__(self, db, left):
-        self._db, self._left = db, left
+    def __init__(self, db, left, *, after):
+        self._db, self._left, self._after = db, left, after
 
-    def _count(self):
+    def _do(self, what, args):
         self._left -= 1
-        if self._left < 0:
+        if self._left < 0 and not self._after:
             raise Crash
+        done = what(*args)
+        if self._left < 0:  # an interrupt may also come when a statement has been executed
+            raise Crash
+        return done
 
     def execute(self, *args):
-        self._count()
-        return self._db.execute(*args)
+        return self._do(self._db.execute, args)
 
     def executemany(self, *args):
-        self._count()
-        return self._db.executemany(*args)
+        return self._do(self._db.executemany, args)
 
     def __getattr__(self, name):
         return getattr(self._db, name)
@@ -84,21 +87,26 @@ class RunMachine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(self.ids))
         assert self.run.ingest(self.tables[name], batch_id=name).repeated
 
-    @rule(seed=st.integers(0, 10_000), after=st.integers(0, 25))
-    def crash(self, seed, after):
+    @rule(
+        seed=st.integers(0, 10_000),
+        count=st.integers(0, 30),
+        after=st.booleans(),
+        reopen=st.booleans(),
+    )
+    def crash(self, seed, count, after, reopen):
         name = f"batch {len(self.ids)}"
         table = self.table(seed, 8)
-        self.run._ledger.db = CrashingDatabase(self.run._ledger.db, after)
-        try:
+        self.run._ledger.db = CrashingDatabase(self.run._ledger.db, count, after=after)
+        with contextlib.suppress(Crash):
             self.run.ingest(table, batch_id=name)
-        except Crash:
-            pass
-        else:  # the statements did not suffice for a crash
+        self.run._ledger.db = self.run._ledger.db._db
+        if reopen:
+            self.reopen()
+        lines = self.run.batches()["batch_id"].to_pylist()
+        if name in lines:  # the crash came after the commit, or not at all
             self.model.update(table)
             self.ids.append(name)
             self.tables[name] = table
-        self.run._ledger.db = self.run._ledger.db._db
-        self.reopen()
 
     @rule()
     def reopen(self):

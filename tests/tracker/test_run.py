@@ -309,10 +309,15 @@ DAMAGE = {
     "row": ("UPDATE factors SET rows = zeroblob(length(rows)) WHERE place = 0", "checksum"),
     "cut row": ("UPDATE factors SET rows = x'00' WHERE place = 0", "size"),
     "lost row": ("DELETE FROM factors WHERE place = 0", "size"),
-    "lost label": ("DELETE FROM labels WHERE mode = 0 AND position = 1", "do not agree"),
+    "lost label": ("DELETE FROM labels WHERE mode = 0 AND position = 1", "labels of mode 0"),
     "facts": ("UPDATE meta SET value = '{}' WHERE key = 'facts'", "damaged"),
     "no json": ("UPDATE meta SET value = '{' WHERE key = 'facts'", "no text|damaged"),
     "array": ("UPDATE arrays SET data = x'00' WHERE name = 'gram_total'", "damaged"),
+    "label": ("UPDATE labels SET label = 'px' WHERE mode = 0 AND position = 1", "labels of mode 0"),
+    "count of cells": (
+        "UPDATE arrays SET data = zeroblob(length(data)) WHERE name = 'seen_registers'",
+        "statistics",
+    ),
     "lost table": ("DROP TABLE arrays", "damaged"),
 }
 
@@ -336,7 +341,7 @@ def test_check_finds_a_label_that_was_changed(tmp_path):
         run.ingest(batches()[0])
     _changed(tmp_path / "run", "UPDATE labels SET label = 'px' WHERE mode = 0 AND position = 1")
     bad = [f for f in check_run(tmp_path / "run") if not f.good]
-    assert [f.what for f in bad] == ["labels"]
+    assert [f.what for f in bad] == ["labels", "model"]
 
 
 def test_check_finds_a_lost_line_and_bits_in_the_database(tmp_path):
@@ -404,6 +409,35 @@ def test_the_clock_may_go_backwards(tmp_path, monkeypatch):
         assert run.batches()["batch_id"].to_pylist() == ["0", "1", "2", "3", "4"]
         assert run.ingest(tables[3], batch_id="3").repeated
     assert all(finding.good for finding in check_run(tmp_path / "run"))
+
+
+def test_check_is_not_disturbed_by_a_writer(tmp_path):
+    with created(tmp_path / "run", "gocpt") as run:
+        run.ingest(batches()[0])
+        for table in batches()[1:]:
+            checking = check_run(tmp_path / "run")
+            first = next(checking)
+            run.ingest(table)
+            assert all(finding.good for finding in [first, *checking])
+
+
+def test_surprises_that_are_switched_off_are_gone(tmp_path):
+    first, second, *_ = batches()
+    odd = second | {"count": np.where(np.arange(len(second["count"])) == 3, 99.5, second["count"])}
+    with created(tmp_path / "run", keep_surprises=True) as run:
+        run.ingest(first)
+        run.ingest(odd)
+        run.set_options(keep_surprises=False)
+        assert run.surprises() == []
+    stored = b"".join(f.read_bytes() for f in (tmp_path / "run").iterdir())
+    assert struct.pack(">d", 99.5) not in stored
+
+
+def test_an_array_that_comes_again_is_no_cause_for_a_warning(tmp_path):
+    x = np.random.default_rng(0).random((4, 5, 6))
+    with tt.Tracker.create(tmp_path / "run", 2) as run:
+        run.ingest(x, batch_id="x")
+        assert run.ingest(x, batch_id="x").repeated
 
 
 def test_labels_of_every_kind_come_back(tmp_path):

@@ -76,6 +76,8 @@ def run_track(
                     events = drive_files(tracker, sources, roles, drive, told.begin)
                 for event in events:
                     told.tell(event)
+                    if drive.watch and isinstance(event, Taken) and event.bad:
+                        write_quarantine(tracker)
         except KeyboardInterrupt:
             told.summary("stopped")
             if not drive.watch:
@@ -184,7 +186,7 @@ def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
     differences = []
     for name, given in asdict(asked).items():
         has = params[name]
-        if given is None:
+        if given is None or (name == "value" and params["duplicates"] == "count"):
             continue
         same = recipe_for(given) == has if name == "method" else given == has
         if not same:
@@ -218,7 +220,7 @@ def _terminated() -> Iterator[None]:
 class _Telling:
     """Shows the progress to people on standard error, or steps to machines on standard output."""
 
-    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool, watching: bool) -> None:
+    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool, drive: Drive) -> None:
         self.tracker, self.screen, self.as_json = tracker, screen, as_json
         self.each_step = drive.watch and not as_json and not screen.is_terminal
         self.joined = drive.first > 1  # so the first step holds corrections of its own cells

@@ -77,10 +77,6 @@ class ColumnarFeed:
                 table = pa.Table.from_batches([batch]).slice(skip)
                 yield judged(table, wanted, first + skip)
 
-    def digest_at(self, _: int) -> str:
-        """Return the hash of the file: a place in it is a number of records."""
-        return self.digest
-
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -193,7 +189,8 @@ def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
     for _, flags in reasons:
         wrong |= flags
     if not wrong.any():
-        return piece_of({n: table[n] for n in wanted.names}, numbers, numbers, [], int(numbers[-1]))
+        columns = {n: table[n] for n in wanted.names}
+        return piece_of(columns, numbers, numbers - 1, numbers, [], int(numbers[-1]))
     bad = []
     for row in np.flatnonzero(wrong):
         reason = next(why for why, flags in reasons if flags[row])
@@ -201,7 +198,8 @@ def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
         bad.append(Bad(number, number, reason, _record_text(table, int(row))))
     good = table.filter(pa.array(~wrong))
     kept = numbers[~wrong]
-    return piece_of({n: good[n] for n in wanted.names}, kept, kept, bad, int(numbers[-1]))
+    columns = {n: good[n] for n in wanted.names}
+    return piece_of(columns, kept, kept - 1, kept, bad, int(numbers[-1]))
 
 
 def _record_text(table: pa.Table, row: int) -> str:

@@ -74,4 +74,5 @@ def open_feed(path: Path | None, *, growing: bool = False) -> TextFeed | Columna
 
 def _regular(path: Path) -> bool:
     """Leave hidden and half-copied files out."""
-    return bool(kind_of(path)) and not path.name.startswith((".", "~", "_"))
+    ours = path.name == "quarantine.csv"  # of a run in the same folder
+    return bool(kind_of(path)) and not ours and not path.name.startswith((".", "~", "_"))

@@ -73,14 +73,15 @@ def parsed(
     """Turn the records of a block into a piece; places are counted from `offset` on."""
     end = offset + records.consumed
     if not len(records.starts):
-        return piece_of(_empty(wanted), [], [], [], end)
+        return piece_of(_empty(wanted), [], [], [], [], end)
     try:
         table = table_of(data[: records.consumed], wanted.types())
     except (ValueError, TypeError, NotImplementedError, KeyError):  # Arrow's complaints
         table = None
     if table is not None and _good(table, wanted, len(records.starts)):
         columns = {name: table[name] for name in wanted.names}
-        return piece_of(columns, records.lines, offset + records.ends, [], end)
+        starts, ends = offset + records.starts, offset + records.ends
+        return piece_of(columns, records.lines, starts, ends, [], end)
     return _one_by_one(data, records, wanted, offset, record_of)
 
 
@@ -117,8 +118,9 @@ def _one_by_one(
         for k, name in enumerate(wanted.names)
     }
     where = np.array(kept, np.int64)
-    ends = offset + records.ends[where]
-    return piece_of(columns, records.lines[where], ends, bad, offset + records.consumed)
+    starts, ends = offset + records.starts[where], offset + records.ends[where]
+    end = offset + records.consumed
+    return piece_of(columns, records.lines[where], starts, ends, bad, end)
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

@@ -19,14 +19,24 @@ def head_of(data: bytes, place: int) -> str:
     return f"{length} {digest.hexdigest()}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Mark:
     """A place in a text that was reached; `part` records of the stretch up to it are done.
 
-    None means all of them.
+    None means all of them.  `sources` are the names under which it was reached; `last` says that
+    one of them has not been read any farther.
     """
 
     part: int | None
+    sources: set[str]
+    last: bool = True
+
+    def continues(self, name: str) -> bool:
+        """Whether a text of this name that begins so is the same one, grown or renamed.
+
+        Another text may share its first records by chance.
+        """
+        return self.last or name in self.sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +66,24 @@ class Known:
     texts: dict[str, dict[int, dict[str, Mark]]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     lengths: set[int] = field(default_factory=set)  # of the beginnings
+    latest: dict[str, tuple[int, Mark]] = field(default_factory=dict)  # by source
 
-    def add(self, place: int, digest: str, part: int | None, head: str | None) -> None:
+    def add(self, place: int, digest: str, part: int | None, head: str | None, source: str) -> None:
         """Remember a place; of a stretch the largest part counts, and all of it counts most."""
         if head is None:
             self.counts[digest] = max(place, self.counts.get(digest, 0))
             return
         self.lengths.add(int(head.split()[0]))
         at = self.texts.setdefault(head, {}).setdefault(place, {})
-        before = at.get(digest)
-        if before is None or part is None or (before.part is not None and part > before.part):
-            at[digest] = Mark(part)
+        mark = at.setdefault(digest, Mark(part, set()))
+        if part is None or (mark.part is not None and part > mark.part):
+            mark.part = part
+        mark.sources.add(source)
+        mark.last = True
+        before = self.latest.get(source)
+        if before is not None and before[0] < place and before[1] is not mark:
+            before[1].last = False
+        self.latest[source] = (place, mark)
 
     def records(self, digest: str) -> int:
         """Return how many records of a whole file with this hash, or of a name, are done."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import InputError
-from tensortide.feeds.wanted import END, LINE, Bad, Piece
+from tensortide.feeds.wanted import END, LINE, START, Bad, Piece, without_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,10 @@ def in_order(pieces: Iterable[Piece], column: str) -> bool:
 
 
 def streamed(pieces: Iterable[Piece], cut: Cut) -> Iterator[Portion]:
-    """Cut records that come in order; holds one step and one piece at a time."""
+    """Cut records that come in order; holds one step and one piece at a time.
+
+    Bad records between two values of the column belong to the step before them.
+    """
     waiting: list[pa.Table] = []
     n_waiting = 0
     bad: list[Bad] = []
@@ -78,8 +81,11 @@ def streamed(pieces: Iterable[Piece], cut: Cut) -> Iterator[Portion]:
     end = 0
     for piece in pieces:
         end = piece.end
-        bad += piece.bad
-        table = piece.table
+        table, bad = piece.table, bad + piece.bad
+        if piece.known:  # learned before: of a pipe that is sent again
+            waiting = [_after(part, piece.known) for part in waiting]
+            n_waiting = sum(part.num_rows for part in waiting)
+            table, bad = _after(table, piece.known), [b for b in bad if b.end > piece.known]
         if cut.column is not None:
             ends, last = _runs(table, cut.column, last, n_waiting > 0)
         else:
@@ -87,8 +93,8 @@ def streamed(pieces: Iterable[Piece], cut: Cut) -> Iterator[Portion]:
         begin = 0
         for stop in ends:
             waiting.append(table.slice(begin, stop - begin))
-            n_waiting += stop - begin
-            place = _place(waiting)
+            by_value = cut.column is not None
+            place = int(table[START][stop].as_py()) if by_value else _place(waiting)
             n_bad = bisect_right(bad, place, key=lambda b: b.end)
             yield _portion(waiting, bad[:n_bad], place, cut)
             bad = bad[n_bad:]
@@ -99,6 +105,12 @@ def streamed(pieces: Iterable[Piece], cut: Cut) -> Iterator[Portion]:
             n_waiting += rest.num_rows
     if n_waiting or bad:
         yield _portion(waiting, bad, end, cut)
+
+
+def _after(table: pa.Table, place: int) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.greater(table[END], place))
 
 
 def gathered(pieces: Iterable[Piece], cut: Cut, start: Start) -> Iterator[Portion]:
@@ -170,7 +182,7 @@ def _portion(parts: list[pa.Table], bad: list[Bad], place: int | None, cut: Cut)
             numbers += [part[LINE][0].as_py(), part[LINE][part.num_rows - 1].as_py()]
         if cut.column is not None:
             label = str(table[cut.column][0].as_py())
-        table = table.drop_columns([LINE, END])
+        table = without_places(table)
     return Portion(table, bad, place, None, label, (min(numbers), max(numbers)))
 
 

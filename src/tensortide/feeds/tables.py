@@ -57,10 +57,6 @@ class TableFeed:
             skip = max(start.place - first, 0)
             yield judged(table.select(wanted.names).slice(skip), wanted, first + skip)
 
-    def digest_at(self, _: int) -> str | None:
-        """Return what stands for the content: the name."""
-        return self.digest
-
     def close(self) -> None:
         """Nothing is open."""
 

@@ -20,12 +20,13 @@ from tensortide.feeds.parse import (
     not_utf8,
     parsed,
 )
-from tensortide.feeds.places import Known, Start, head_of
+from tensortide.feeds.places import Known, Mark, Start, head_of
 from tensortide.feeds.wanted import Piece, Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SAMPLE = 1 << 20  # bytes by which kinds of labels are found out
 _BOM = b"\xef\xbb\xbf"
 _RECORD = re.compile(r"-?\d+([.,]\d+)?|\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4}")
 _OTHER = {
@@ -50,6 +51,9 @@ class TextFeed:
         self.separator = ","
         self._first_line, self._body = 1, 0
         self._read = False  # whether more than the head has been read
+        self._marks: list[tuple[int, dict[str, Mark]]] = []
+        self._passed = 0  # what a pipe brings again
+        self.line_grew = False  # whether a last line that was learned has become longer
         self._hash, self._start, self._hashed, self._block = new_hash(), 0, 0, b""
         try:
             self._begin(kind)
@@ -60,11 +64,11 @@ class TextFeed:
     def _begin(self, kind: str) -> None:
         """Read the first block, and find out what it is."""
         self._head = self._octets.read(BLOCK)
-        while self.path is None and self._head.count(b"\n") < 2:
+        self._ended = self.path is not None and len(self._head) < BLOCK
+        while self.path is None and self._head.count(b"\n") < 2 and not self._ended:
             more = self._octets.read(BLOCK)
-            if not more:
-                break
             self._head += more  # a slow pipe: wait for the header and a record
+            self._ended = not more
         for magic, what in _OTHER.items():
             if self._head.startswith(magic):
                 raise FileError(f"{self.name}: {what}.")
@@ -73,7 +77,9 @@ class TextFeed:
         self.json = kind == "json" or (not kind and first == b"{")
         if self.json and first == b"[":
             raise FileError(f"{self.name}: holds one JSON list; write one object per line.")
-        if not self.json and self._head:
+        if self.growing and b"\n" not in self._head:
+            self._head = b""  # not even the first line is complete
+        if not self.json and self._head[self._body :]:
             self._read_header(kind)
 
     def _read_header(self, kind: str) -> None:
@@ -108,7 +114,7 @@ class TextFeed:
     @property
     def empty(self) -> bool:
         """Whether there is not even a header."""
-        return not self._head.strip()
+        return not self._head.removeprefix(_BOM).strip()
 
     @property
     def size(self) -> int | None:
@@ -123,10 +129,9 @@ class TextFeed:
     def sample(self) -> pa.Table:
         """Return the first records with all their columns and guessed types."""
         body = self._head[self._body :]
-        final = len(self._head) < BLOCK
-        records = self._split(body, self._first_line, final=final)
-        data = body[: records.consumed][: 1 << 20] if final else body[: records.consumed]
-        cut = len(data) if len(data) == records.consumed else data.rfind(b"\n") + 1
+        records = self._split(body, self._first_line, final=self._ended)
+        data = body[: records.consumed]
+        cut = len(data) if len(data) <= _SAMPLE else data.rfind(b"\n", 0, _SAMPLE) + 1
         return self._guessed(data[:cut])
 
     def whole(self) -> pa.Table:
@@ -215,8 +220,9 @@ class TextFeed:
     def start(self, known: Known) -> Start:
         """Return how far the content of this text is known: the longest prefix in the ledger."""
         best = Start(0)
-        marks = [] if self.path is None else known.marks(self._head)
-        if not marks:
+        marks = known.marks(self._head)
+        if self.path is None or not marks:
+            self._marks = marks  # a pipe is compared as it comes
             return best
         octets, digest = Octets(self.path), new_hash()
         lines, data = 0, b""
@@ -228,8 +234,10 @@ class TextFeed:
             if octets.at < mark:
                 break
             found = hashes.get(digest.hexdigest())
-            if found is not None and data[-1:] != b"\n" and self._longer(mark):
+            if found is not None and not found.continues(self.name):
                 found = None
+            if found is not None and data[-1:] != b"\n" and self._longer(mark):
+                found, self.line_grew = None, True
             if found is not None and found.part is None:
                 best = Start(mark, digest.copy(), lines)
             elif found is not None:
@@ -237,6 +245,19 @@ class TextFeed:
                 best = replace(best, part=part, until=mark, digest=digest.hexdigest())
         octets.close()
         return best
+
+    def _compare(self, data: bytes, at: int, end: int) -> None:
+        """Find out how far a pipe has been learned before, within the block that has come."""
+        running, hashed = self._hash.copy(), self._hashed
+        for mark, hashes in self._marks:
+            if not hashed < mark <= end:
+                continue
+            running.update(data[hashed - at : mark - at])
+            hashed = mark
+            found = hashes.get(running.hexdigest())
+            whole = data[mark - at - 1 : mark - at] == b"\n" or mark - at == len(data)
+            if found is not None and found.part is None and whole:
+                self._passed = mark
 
     def _longer(self, place: int) -> bool:
         """Tell whether a last line that had no end when it was read has become longer."""
@@ -264,8 +285,11 @@ class TextFeed:
         while True:
             records = self._split(data, line, final=final and not self.growing)
             self._start, self._block = at, data
+            if self._marks:
+                self._compare(data, at, at + records.consumed)
             if len(records.starts):
-                yield parsed(data, records, wanted, at, table_of, record_of)
+                piece = parsed(data, records, wanted, at, table_of, record_of)
+                yield replace(piece, known=self._passed)
             self._update(at + records.consumed)
             rest = data[records.consumed :]
             at += records.consumed
@@ -287,6 +311,8 @@ class TextFeed:
 
     def digest_at(self, place: int) -> str:
         """Return the hash of everything before a place in the block that was read last."""
+        if place < self._hashed:
+            raise AssertionError(f"{self.name}: place {place} lies before {self._hashed}.")
         self._update(place)
         return str(self._hash.hexdigest())
 

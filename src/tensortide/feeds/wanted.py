@@ -14,8 +14,8 @@ from tensortide.data.columns import NUMBER
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Helper columns of a piece: the line (or record) number and where the record ends.
-LINE, END = "\0line", "\0end"
+#: Helper columns of a piece: the line (or record) number, where the record begins, where it ends.
+LINE, START, END = "\0line", "\0start", "\0end"
 
 KINDS = {
     "text": "text",
@@ -67,11 +67,15 @@ class Bad:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Good records (with the helper columns) and bad ones; `end` is where the piece ends."""
+    """Good records (with the helper columns) and bad ones; `end` is where the piece ends.
+
+    Of a pipe that is sent again, everything up to `known` has been learned before.
+    """
 
     table: pa.Table
     bad: list[Bad]
     end: int
+    known: int = 0
 
 
 def arrow_type(kind: str) -> pa.DataType:
@@ -88,12 +92,19 @@ def arrow_type(kind: str) -> pa.DataType:
     }[kind]
 
 
-def piece_of(columns: Mapping[str, Any], lines: Any, ends: Any, bad: list[Bad], end: int) -> Piece:
-    """Put columns, line numbers and ends together."""
+def piece_of(
+    columns: Mapping[str, Any], lines: Any, starts: Any, ends: Any, bad: list[Bad], end: int
+) -> Piece:
+    """Put columns, line numbers and places together."""
     import pyarrow as pa
 
-    table = pa.table(dict(columns) | {LINE: pa.array(lines), END: pa.array(ends)})
-    return Piece(table, bad, end)
+    places = {LINE: pa.array(lines), START: pa.array(starts), END: pa.array(ends)}
+    return Piece(pa.table(dict(columns) | places), bad, end)
+
+
+def without_places(table: pa.Table) -> pa.Table:
+    """Return the records alone."""
+    return table.drop_columns([LINE, START, END])
 
 
 def _number(name: str, given: Any) -> float:
@@ -122,7 +133,7 @@ def _hint(given: str) -> str:
 def _label(name: str, given: Any, kind: str) -> Any:
     try:
         return _READERS[kind](given)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         raise ValueError(
             f"the label {_short(given)} of {name!r} is not {KINDS[kind]}, as its labels are"
         ) from None
@@ -146,22 +157,18 @@ def _text(given: Any) -> str:
 
 
 def _boolean(given: Any) -> bool:
-    if isinstance(given, bool):
-        return given
-    return {"true": True, "false": False}[given.lower()] if isinstance(given, str) else _no()
-
-
-def _no() -> bool:
-    raise TypeError
+    return given if isinstance(given, bool) else _BOOLEANS[given.strip()]
 
 
 def _date(given: Any) -> dt.date:
+    given = given.strip()
     if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]00:00(:00(\.0+)?)?)?", given):
         raise ValueError
     return dt.date.fromisoformat(given[:10])
 
 
 def _datetime(given: Any) -> dt.datetime:
+    given = given.strip()
     if not re.match(r"\d{4}-\d\d-\d\d", given):
         raise ValueError
     time = dt.datetime.fromisoformat(given)
@@ -171,7 +178,7 @@ def _datetime(given: Any) -> dt.datetime:
 
 
 def _zoned(given: Any) -> dt.datetime:
-    time = dt.datetime.fromisoformat(given)
+    time = dt.datetime.fromisoformat(given.strip())
     if time.tzinfo is None:
         raise ValueError
     return time.astimezone(dt.UTC)
@@ -181,6 +188,11 @@ def _short(given: Any) -> str:
     text = repr(given)
     return text if len(text) <= 60 else text[:57] + "..."
 
+
+#: What Arrow takes for truth in a CSV file.
+_BOOLEANS = dict.fromkeys(("1", "true", "TRUE", "True"), True) | dict.fromkeys(
+    ("0", "false", "FALSE", "False"), False
+)
 
 _READERS: dict[str, Any] = {
     "text": _text,

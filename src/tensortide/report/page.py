@@ -70,7 +70,7 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
         css=_resource("page.css"),
         body=body,
         version=tensortide.__version__,
-        figures=json.dumps(figures, separators=(",", ":")).replace("</", "<\\/"),
+        figures=json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c"),
         library=library,
         script=_resource("page.js"),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.errors import FileError, InputError
 from tensortide.feeds.files import list_files, open_feed
 from tensortide.feeds.places import Start
-from tensortide.feeds.wanted import END, LINE, Wanted
+from tensortide.feeds.wanted import Wanted, without_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +38,8 @@ def read_cells(model: OnlineCP, source: str) -> pa.Table:
             if piece.bad:
                 bad = piece.bad[0]
                 raise InputError(f"{feed.name}, {feed.unit} {bad.line}: {bad.reason}.")
-            tables.append(piece.table.drop_columns([LINE, END]))
+            tables.append(without_places(piece.table))
         feed.close()
     if not tables:
-        raise FileError(f"{source if source != '-' else sys.stdin.name}: there are no cells.")
+        raise FileError(f"{source if source != '-' else 'standard input'}: there are no cells.")
     return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()

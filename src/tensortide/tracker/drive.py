@@ -143,7 +143,12 @@ def _one(
         return
     if on_file is not None:
         on_file(feed)
-    yield from follower.take(feed)
+    try:
+        yield from follower.take(feed)
+    except FileError as error:
+        if not drive.watch or not str(error).startswith(str(path)):
+            raise
+        yield Skipped(str(path), f"cannot be read to its end yet ({error})")
 
 
 def drive_feed(
@@ -169,22 +174,19 @@ class Summary:
     @classmethod
     def of(cls, events: Iterator[Taken | Skipped]) -> Summary:
         """Run through everything and count."""
-        taken: list[Taken] = []
+        steps = records = bad = repeated = 0
         skipped: list[Skipped] = []
+        last = None
         for event in events:
-            if isinstance(event, Taken):
-                taken.append(event)
-            else:
+            if isinstance(event, Skipped):
                 skipped.append(event)
-        new = [t for t in taken if not t.info.repeated]
-        return cls(
-            len(new),
-            sum(t.records for t in new),
-            sum(t.bad for t in new),
-            len(taken) - len(new),
-            tuple(skipped),
-            taken[-1] if taken else None,
-        )
+                continue
+            last = event
+            if event.info.repeated:
+                repeated += 1
+                continue
+            steps, records, bad = steps + 1, records + event.records, bad + event.bad
+        return cls(steps, records, bad, repeated, tuple(skipped), last)
 
 
 def taken(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipped]:

@@ -75,6 +75,10 @@ class Follower:
                 return
             _require(feed, self.roles.wanted)
             start = feed.start(self._known)
+            if isinstance(feed, TextFeed) and feed.line_grew:
+                yield self._grown_line(feed)
+            if isinstance(feed, ColumnarFeed) and not self.quarantine:
+                self._judge(feed, start)
             found = False
             for portion in self._portions(feed, start):
                 found = True
@@ -82,6 +86,7 @@ class Follower:
                 if portion.bad and not self.quarantine:
                     raise _stopped(feed, portion)
                 self._waiting.append(step)
+                self._remember(step.origin)
                 if self.tracker.fitted or len(self._waiting) >= self._first:
                     yield self._learn()
             if not found:
@@ -91,6 +96,36 @@ class Follower:
                     yield Skipped(feed.name, "has no records")
         finally:
             feed.close()
+
+    def _grown_line(self, feed: TextFeed) -> Skipped:
+        """Say that a last line without its end was learned, and now has become longer."""
+        if self.tracker.params["combine"] == "add":
+            raise InputError(
+                f"{feed.name}: its last line was learned when it was not complete, and adding the "
+                "records of that step again would count them twice; begin another run."
+            )
+        return Skipped(
+            feed.name, "its last line was not complete when it was learned; that step comes again"
+        )
+
+    def _judge(self, feed: ColumnarFeed, start: Start) -> None:
+        """Look through a file of columns before its first step: mended, it is another file."""
+        for piece in feed.pieces(self.roles.wanted, start):
+            if piece.bad:
+                first = piece.bad[0]
+                raise _stopped(feed, Portion(None, piece.bad, None, None, None, (0, first.line)))
+
+    def _batch_id(self, feed: Feed, origin: Origin) -> str:
+        """Return the id that the content gives; a second file that begins alike adds its name."""
+        batch_id = origin.batch_id or uuid.uuid4().hex
+        if feed.path is not None and self.tracker.knows(batch_id):
+            return f"{batch_id} {origin.source}"
+        return batch_id
+
+    def _remember(self, origin: Origin) -> None:
+        """Know a place from now on, also while its step waits for others."""
+        if origin.digest is not None and origin.position is not None:
+            self._known.add(origin.position, origin.digest, origin.part, origin.head, origin.source)
 
     def finish(self) -> Iterator[Taken]:
         """Learn what is still waiting because there were fewer steps than wanted first."""
@@ -108,21 +143,16 @@ class Follower:
         earlier = [s.origin for s in steps[:-1]]
         table = _together(tables, self.tracker.params, self.roles.modes)
         try:
-            line = Line(origin.batch_id or uuid.uuid4().hex, origin, bad, earlier)
+            line = Line(self._batch_id(feed, origin), origin, bad, earlier)
             info = self.tracker.take(table, line)
         except FileError:
             raise
         except TensortideError as error:
-            lines = sorted({steps[0].portion.lines[0], portion.lines[1]})
-            plural = "s" if len(lines) > 1 else ""
-            where = f"{feed.unit}{plural} {' to '.join(map(str, lines))}"
+            where = _where(steps)
             more = ""
             if isinstance(error, InputError) and not self.tracker.fitted:
                 more = " The first steps can be learned together: --first 10, for instance."
-            raise InputError(f"{feed.name}, {where}: {error}{more}") from None
-        for known in (*earlier, origin):
-            if known.digest is not None and known.position is not None:
-                self._known.add(known.position, known.digest, known.part, known.head)
+            raise InputError(f"{where}: {error}{more}") from None
         n_records = 0 if table is None else table.num_rows
         return Taken(info, feed.name, n_records, len(bad), portion.label, feed.done, feed.size)
 
@@ -166,6 +196,16 @@ class _Step:
     feed: Feed
     portion: Portion
     origin: Origin
+
+
+def _where(steps: list[_Step]) -> str:
+    """Say which lines of which files steps hold."""
+    first, last = steps[0], steps[-1]
+    if first.feed.name != last.feed.name:
+        return f"{first.feed.name} to {last.feed.name}"
+    low, high = first.portion.lines[0], last.portion.lines[1]
+    lines = f"{first.feed.unit} {low}" if low == high else f"{first.feed.unit}s {low} to {high}"
+    return f"{first.feed.name}, {lines}"
 
 
 def known_places(tracker: Tracker) -> Known:

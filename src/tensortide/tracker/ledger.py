@@ -134,8 +134,9 @@ class Ledger:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Make everything that is written within one transaction."""
         with sentences(self.folder):
-            self.db.execute("BEGIN IMMEDIATE")
             try:
+                self._settled()
+                self.db.execute("BEGIN IMMEDIATE")
                 yield self.db
                 self.db.execute("COMMIT")
             except BaseException:
@@ -147,11 +148,17 @@ class Ledger:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """See one state of the ledger throughout, whatever is written meanwhile."""
         with sentences(self.folder):
-            self.db.execute("BEGIN")
             try:
+                self._settled()
+                self.db.execute("BEGIN")
                 yield self.db
             finally:
-                self.db.execute("ROLLBACK")
+                self._settled()
+
+    def _settled(self) -> None:
+        """End a transaction that an interrupt has left open."""
+        if self.db.in_transaction:
+            self.db.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; the log is moved into the database."""
@@ -174,6 +181,7 @@ def _settle(db: sqlite3.Connection) -> None:
     """Choose safety: a commit is on the disk when it returns."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA secure_delete = ON")  # what is deleted is gone
     db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
 
 

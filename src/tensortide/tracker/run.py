@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tensortide.data.tables import is_table
 from tensortide.errors import FileError, InputError, NotFittedError, TensortideWarning
 from tensortide.estimator import OnlineCP
 from tensortide.info import Info
@@ -223,8 +224,10 @@ class Tracker:
         """Change settings of the run; `modes` are set where it was created without."""
         self._check_writable()
         params = self._ledger.get("params")
-        with self._ledger.writing():
+        with self._ledger.writing() as db:
             self._ledger.put("options", self.options | options)
+            if options.get("keep_surprises") is False:
+                db.execute("DELETE FROM surprises")
             if modes is not None and params["modes"] is None:
                 self._ledger.put("params", params | {"modes": list(modes)})
         if modes is not None and self._estimator is not None:
@@ -240,6 +243,11 @@ class Tracker:
         with self._ledger.reading():
             return read_surprises(self._ledger)
 
+    def knows(self, batch_id: str) -> bool:
+        """Tell whether a batch of this id has been applied."""
+        with self._ledger.reading():
+            return known_batch(self._ledger, batch_id) is not None
+
     def quarantined(self) -> list[tuple[str, int, str, str]]:
         """Return the bad records that were set aside: source, line, reason, record."""
         with self._ledger.reading() as db:
@@ -247,11 +255,12 @@ class Tracker:
                 "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
             ).fetchall()
 
-    def places(self) -> list[tuple[int, str, int | None, str | None]]:
-        """Return the places in sources that steps have ended at: position, digest, part, head."""
+    def places(self) -> list[tuple[int, str, int | None, str | None, str]]:
+        """Return where steps have ended: position, digest, part, head, source."""
         with self._ledger.reading() as db:
             return db.execute(
-                "SELECT position, digest, part, head FROM batches WHERE digest IS NOT NULL"
+                "SELECT position, digest, part, head, source FROM batches "
+                "WHERE digest IS NOT NULL ORDER BY seq"
             ).fetchall()
 
     def close(self) -> None:
@@ -389,4 +398,6 @@ def _count(records: Any) -> int | None:
     """Return the number of records where it can be had for nothing."""
     if isinstance(records, dict):
         records = next(iter(records.values()), ())
+    elif not is_table(records):
+        return None
     return len(records) if hasattr(records, "__len__") else None

@@ -29,7 +29,7 @@ def write_model(ledger: Ledger, model: Model) -> None:
     """Write all of a model: after preparation, a change of rank, or retirement."""
     for table in ("factors", "labels", "arrays"):
         ledger.db.execute(f"DELETE FROM {table}")
-    sums = {"factors": [0] * model.modes.order, "labels": [0] * model.modes.order}
+    sums: dict[str, Any] = {name: [0] * model.modes.order for name in ("factors", "labels")}
     nothing = np.empty((0, model.rank))
     for mode, (labels, rows) in enumerate(zip(model.modes.labels, model.rows(), strict=True)):
         everywhere = np.arange(len(rows))
@@ -38,7 +38,8 @@ def write_model(ledger: Ledger, model: Model) -> None:
         if isinstance(labels, NamedLabels):
             known = [labels.label(i) for i in range(len(labels))]
             sums["labels"][mode] = _put_labels(ledger.db, mode, 0, known, labels.kind)
-    _put_arrays(ledger.db, small_arrays(model.factors.grams, model.seen, model.memory))
+    arrays = small_arrays(model.factors.grams, model.seen, model.memory)
+    sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(model.modes.shape, model.n_steps, model.grown_last, model.rank, model.seen)
     ledger.put("facts", facts | {"sums": sums})
     kinds = [labels.kind for labels in model.modes.labels]
@@ -63,7 +64,8 @@ def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
                 ledger.db, mode, len(labels), list(arrival.fresh[mode]), labels.kind
             )
             sums["labels"][mode] = (sums["labels"][mode] + fresh) % 2**64
-    _put_arrays(ledger.db, small_arrays(outcome.grams, ahead.seen, outcome.memory))
+    arrays = small_arrays(outcome.grams, ahead.seen, outcome.memory)
+    sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(arrival.new_shape, ahead.step, ahead.grown_last, model.rank, ahead.seen)
     ledger.put("facts", facts | {"sums": sums})
 
@@ -78,10 +80,10 @@ def read_model(ledger: Ledger, history: Callable[[dict[str, Any]], Store]) -> On
         facts |= {"params": ledger.get("params"), "modes": modes["names"]}
         rows = [read_rows(ledger, mode, facts) for mode in range(len(facts["shape"]))]
         labels = [
-            read_labels(ledger, mode, kind, size)
+            read_labels(ledger, mode, kind, size, facts["sums"]["labels"][mode])
             for mode, (kind, size) in enumerate(zip(modes["kinds"], facts["shape"], strict=True))
         ]
-        return rebuilt(facts, labels, rows, read_arrays(ledger), lambda: history(facts))
+        return rebuilt(facts, labels, rows, read_arrays(ledger, facts), lambda: history(facts))
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise FileError(
             f"{ledger.folder}: the run is damaged ({type(error).__name__}: {error}); "
@@ -105,24 +107,32 @@ def read_rows(ledger: Ledger, mode: int, facts: dict[str, Any]) -> Floats:
     return rows.copy()
 
 
-def read_labels(ledger: Ledger, mode: int, kind: str, size: int) -> Labels:
-    """Return the labels of a mode."""
+def read_labels(ledger: Ledger, mode: int, kind: str, size: int, checksum: int) -> Labels:
+    """Return the labels of a mode; refuse them if they are not what was written."""
     if kind == "position":
         return PositionLabels(size)
-    found = ledger.db.execute("SELECT label FROM labels WHERE mode = ? ORDER BY position", (mode,))
+    rows = ledger.db.execute("SELECT label FROM labels WHERE mode = ? ORDER BY position", (mode,))
+    found = [label for (label,) in rows]
+    if len(found) != size or label_sum(0, found) % 2**64 != checksum:
+        raise ValueError(f"the labels of mode {mode} are not those that were written")
     read = _READ.get(kind)
     try:
-        return NamedLabels(kind, [label if read is None else read(label) for (label,) in found])
+        return NamedLabels(kind, found if read is None else [read(label) for label in found])
     except InputError as error:
         raise ValueError(str(error)) from None
 
 
-def read_arrays(ledger: Ledger) -> dict[str, AnyArray]:
-    """Return the small statistics."""
-    return {
+def read_arrays(ledger: Ledger, facts: dict[str, Any]) -> dict[str, AnyArray]:
+    """Return the small statistics; refuse them if they are not what was written."""
+    found = {
         name: np.frombuffer(data, np.dtype(dtype)).reshape(_numbers(shape)).copy()
         for name, dtype, shape, data in ledger.db.execute("SELECT * FROM arrays")
     }
+    if {name: zlib.crc32(array.tobytes()) for name, array in found.items()} != facts["sums"][
+        "arrays"
+    ]:
+        raise ValueError("the statistics do not have the checksums they should have")
+    return found
 
 
 def label_sum(first: int, stored: Iterable[Any]) -> int:
@@ -195,8 +205,8 @@ def _put_labels(
     return label_sum(first, stored)
 
 
-def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> None:
-    """Replace the statistics; what a method no longer remembers goes away."""
+def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> dict[str, int]:
+    """Replace the statistics and return their checksums; what is no longer known goes away."""
     db.execute(
         f"DELETE FROM arrays WHERE name NOT IN ({', '.join('?' * len(arrays))})", list(arrays)
     )
@@ -207,6 +217,7 @@ def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> None:
             for name, array in arrays.items()
         ),
     )
+    return {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()}
 
 
 def _numbers(text: str) -> list[int]:

@@ -10,7 +10,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/tensortide demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks

@@ -59,7 +59,8 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
         console.print("5. What is not reported yet. The last days, all places and ages together:")
         console.print(_nowcast(tracker.model, folder / "reports", seed))
         write_report(tracker, folder / "report.html", "Admissions (simulated)")
-    console.print(f"6. The report for people: open {(folder / 'report.html').resolve()}")
+    page = (folder / "report.html").resolve()
+    console.print(f"6. The report for people: open {page}", soft_wrap=True)
     name = "tensortide" if shutil.which("tensortide") else sys.argv[0]
     console.print(
         "\nNow with your own file, one row a value (the columns are guessed and said):\n"

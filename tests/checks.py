@@ -7,6 +7,7 @@ tested as soon as it is registered.
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import itertools
 import re
 import sys
@@ -274,11 +275,13 @@ def _lines_until(model, batch, stop_at):
                 raise KeyboardInterrupt
         return count
 
+    gc.disable()  # its callbacks are Python too, and swallow what is raised in them
     sys.settrace(count)
     try:
         model.update(batch)
     finally:
         sys.settrace(None)
+        gc.enable()
     return lines
 
 

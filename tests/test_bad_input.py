@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 
@@ -387,6 +388,7 @@ def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
 def _interrupted(step, at: int) -> bool:
     """Run a step with an interrupt at its n-th line; tell whether it came."""
     tracer = sys.gettrace()
+    gc.disable()  # its callbacks are Python too, and swallow what is raised in them
     sys.settrace(Interruptions(at))
     try:
         step()
@@ -394,4 +396,5 @@ def _interrupted(step, at: int) -> bool:
         return True
     finally:
         sys.settrace(tracer)
+        gc.enable()
     return False

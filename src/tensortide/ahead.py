@@ -12,7 +12,8 @@ import numpy as np
 from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import values_at
 from tensortide.core.products import dot
-from tensortide.core.types import Floats, Positions
+from tensortide.core.types import Floats, Places, Positions
+from tensortide.data.cells import unique_cells
 from tensortide.info import Info
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Ahead:
     grown_last: int
     step: int
     rows_read: int
+
+    def _retracted(self) -> Places:
+        assert self.retract is not None
+        cells = np.ascontiguousarray(self.retract, np.int32)
+        return unique_cells(cells, self.arrival.old_shape)
 
     def _learned(self) -> Floats:
         """Return the values of the batch's cells after the step."""
@@ -64,7 +70,7 @@ class Ahead:
             duplicates=cells.n_duplicates,
             grown=n_grown,
             in_old_box=len(cells.values) - n_grown,
-            retracted=0 if self.retract is None else len(np.unique(self.retract, axis=0)),
+            retracted=0 if self.retract is None else len(self._retracted()),
             new_labels={name: len(labels) for name, labels in zip(names, fresh, strict=True)},
             prequential_error=missed / size if size > 0.0 else None,
             learned_error=left / size if size > 0.0 else None,

@@ -74,6 +74,18 @@ def distinct_cells(
     return Cells(coords[starts], values, weights, shape, n_repeats)
 
 
+def unique_cells(coords: Places, shape: Shape) -> Places:
+    """Return each cell once, in the order of mode 0, then mode 1, ...
+
+    >>> unique_cells(np.array([[1, 0], [0, 0], [1, 0]], np.int32), (2, 1)).tolist()
+    [[0, 0], [1, 0]]
+    """
+    ordered = coords[lexsort(coords, np.array(shape, np.int64))]
+    first = np.ones(len(ordered), bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.ascontiguousarray(ordered[first])
+
+
 def _repeated_records(permutation: Positions, repeats: Flags) -> tuple[int, int]:
     at = int(np.flatnonzero(repeats)[0])
     return int(permutation[at]), int(permutation[at + 1])

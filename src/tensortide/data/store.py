@@ -15,7 +15,7 @@ from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries, ModeOrder
 from tensortide.core.sorting import locate, merge
 from tensortide.core.types import Flags, Floats, Places, Positions
-from tensortide.data.cells import Cells
+from tensortide.data.cells import Cells, unique_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Store:
         return Store(Entries(tuple(orders), self.entries.shape))
 
     def _distinct(self, coords: Places) -> Entries:
-        cells = np.unique(coords, axis=0).astype(np.int32)
+        cells = unique_cells(np.ascontiguousarray(coords, np.int32), self.entries.shape)
         return Entries.listed(cells, np.zeros(len(cells)), self.entries.shape)
 
     def _without_faded(self) -> Store:

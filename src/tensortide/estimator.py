@@ -152,7 +152,7 @@ class OnlineCP(Parameters):
         model = self._fitted()
         cells = None if retract is None else self._retracted(model, retract)
         if records is None:
-            records = _no_records(model.modes, self._used["value"])
+            records = model.modes.no_records(self._used["value"])
         arrival = model.modes.read(
             records,
             self._used["value"],
@@ -391,11 +391,3 @@ class OnlineCP(Parameters):
         if self._model is None:
             raise NotFittedError("this model has seen no data yet; call fit or update first.")
         return self._model
-
-
-def _no_records(modes: Modes, value: str) -> Any:
-    from tensortide.data.batch import Batch
-
-    if modes.labels[0].kind == "position":
-        return Batch(np.empty((0, modes.order), np.int64), np.empty(0))
-    return {name: [] for name in (*modes.names, value)}

@@ -29,9 +29,9 @@ from tensortide.tracker.drive import (
     roles_of,
 )
 from tensortide.tracker.follow import Skipped, Taken
-from tensortide.tracker.ledger import FILE
+from tensortide.tracker.ledger import FILE, is_unused
 from tensortide.tracker.quarantine import write_quarantine
-from tensortide.tracker.run import Tracker, is_unused
+from tensortide.tracker.run import Tracker
 
 if TYPE_CHECKING:
     import pyarrow as pa

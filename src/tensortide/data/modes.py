@@ -153,6 +153,12 @@ class Modes:
             positions[beyond.any(axis=1)] = -1
         return positions
 
+    def no_records(self, value: str) -> Any:
+        """Return records in the form of these modes that are none."""
+        if self.labels[0].kind == "position":
+            return Batch(np.empty((0, self.order), np.int64), np.empty(0))
+        return {name: [] for name in (*self.names, value)}
+
     def append(self, fresh: Sequence[Sequence[Any]]) -> None:
         """Adopt the new labels of an arrival."""
         for labels, new in zip(self.labels, fresh, strict=True):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tensortide.data.tables import is_table
+from tensortide.errors import TensortideWarning
 from tensortide.info import Info
 
 if TYPE_CHECKING:
@@ -72,15 +75,60 @@ class Line:
     earlier: Sequence[Origin] = ()
 
 
-def known_batch(ledger: Ledger, batch_id: str) -> tuple[Info, int] | None:
-    """Return the report of a batch that is in the ledger, and how many records it had."""
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A batch that is in the ledger: its report, and how many records it had."""
+
+    info: Info
+    records: int
+
+
+def known_batch(ledger: Ledger, batch_id: str) -> Applied | None:
+    """Return the batch of an id, if it is in the ledger."""
     row = ledger.db.execute(
         "SELECT step, report, records FROM batches WHERE batch_id = ?", (batch_id,)
     ).fetchone()
     if row is None:
         return None
     info = Info(step=row[0], **json.loads(row[1]))
-    return replace(info, batch_id=batch_id, repeated=True), row[2]
+    return Applied(replace(info, batch_id=batch_id, repeated=True), row[2])
+
+
+def warn_of_others(known: Applied, records: Any) -> None:
+    """Warn where the records that come under a known id cannot be the same."""
+    count = _count(records)
+    if count is not None and count != known.records:
+        warnings.warn(
+            f"batch {known.info.batch_id!r} was applied at step {known.info.step} with "
+            f"{known.records} records; now it has {count}. Nothing was done: give another id to "
+            "what is new.",
+            TensortideWarning,
+            stacklevel=4,
+        )
+
+
+def _count(records: Any) -> int | None:
+    """Return the number of records where it can be had for nothing."""
+    if isinstance(records, dict):
+        records = next(iter(records.values()), ())
+    elif not is_table(records):
+        return None
+    return len(records) if hasattr(records, "__len__") else None
+
+
+def read_quarantine(ledger: Ledger) -> list[tuple[str, int, str, str]]:
+    """Return the bad records that were set aside: source, line, reason, record."""
+    return ledger.db.execute(
+        "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
+    ).fetchall()
+
+
+def read_places(ledger: Ledger) -> list[tuple[int, str, int | None, str | None, str]]:
+    """Return where steps have ended: position, digest, part, head, source."""
+    return ledger.db.execute(
+        "SELECT position, digest, part, head, source FROM batches "
+        "WHERE digest IS NOT NULL ORDER BY seq"
+    ).fetchall()
 
 
 def next_number(ledger: Ledger) -> int:

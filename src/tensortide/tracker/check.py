@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.errors import FileError, TensortideError
-from tensortide.tracker.history import check_segment, read_history
+from tensortide.errors import TensortideError
+from tensortide.tracker.history import check_segment
 from tensortide.tracker.ledger import Ledger
 from tensortide.tracker.state import read_arrays, read_labels, read_model, read_rows
 
@@ -85,13 +85,8 @@ def _batches(ledger: Ledger) -> str:
     return f"{len(rows):,} lines, {len(steps):,} steps, each once"
 
 
-def _facts(ledger: Ledger) -> dict[str, Any] | None:
-    facts: dict[str, Any] | None = ledger.get("facts")
-    return facts
-
-
 def _labels(ledger: Ledger) -> str:
-    facts = _facts(ledger)
+    facts = ledger.get("facts")
     if facts is None:
         return "none yet"
     kinds = ledger.get("modes")["kinds"]
@@ -102,7 +97,7 @@ def _labels(ledger: Ledger) -> str:
 
 
 def _factors(ledger: Ledger) -> str:
-    facts = _facts(ledger)
+    facts = ledger.get("facts")
     if facts is None:
         return "none yet"
     for mode in range(len(facts["shape"])):
@@ -113,7 +108,7 @@ def _factors(ledger: Ledger) -> str:
 
 def _statistics(ledger: Ledger) -> str:
     """Compare the Gram matrices, which were followed step by step, with those of the rows."""
-    facts = _facts(ledger)
+    facts = ledger.get("facts")
     if facts is None:
         return "none yet"
     arrays = read_arrays(ledger, facts)
@@ -136,18 +131,8 @@ def _history(ledger: Ledger) -> str:
 
 
 def _model(ledger: Ledger) -> str:
-    params = ledger.get("params")
-
-    def history(_: dict[str, Any]) -> Any:
-        forgetting = params["method"].get("forgetting", 1.0)
-        return read_history(ledger, add=params["combine"] == "add", decay=forgetting)
-
-    estimator = read_model(ledger, history)
-    if estimator is None:
-        return "no data yet"
-    if not np.isfinite(estimator.factors_[0]).all():
-        raise FileError("the model is not finite.")
-    return repr(estimator)
+    estimator = read_model(ledger)
+    return "no data yet" if estimator is None else repr(estimator)
 
 
 _LOOKS: tuple[tuple[str, Callable[[Ledger], str]], ...] = (

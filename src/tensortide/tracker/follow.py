@@ -18,7 +18,7 @@ from tensortide.feeds.portions import Cut, Portion, UnorderedError, gathered, in
 from tensortide.feeds.roles import Roles
 from tensortide.feeds.tables import TableFeed
 from tensortide.feeds.text import TextFeed
-from tensortide.feeds.wanted import Wanted
+from tensortide.feeds.wanted import Bad, Wanted
 from tensortide.info import Info
 from tensortide.tracker.batches import BadRecord, Line, Origin
 
@@ -84,7 +84,7 @@ class Follower:
                 found = True
                 step = _Step(feed, portion, _origin(feed, portion, start))
                 if portion.bad and not self.quarantine:
-                    raise _stopped(feed, portion)
+                    raise _stopped(feed, portion.bad)
                 self._waiting.append(step)
                 self._remember(step.origin)
                 if self.tracker.fitted or len(self._waiting) >= self._first:
@@ -112,8 +112,7 @@ class Follower:
         """Look through a file of columns before its first step: mended, it is another file."""
         for piece in feed.pieces(self.roles.wanted, start):
             if piece.bad:
-                first = piece.bad[0]
-                raise _stopped(feed, Portion(None, piece.bad, None, None, None, (0, first.line)))
+                raise _stopped(feed, piece.bad)
 
     def _batch_id(self, feed: Feed, origin: Origin) -> str:
         """Return the id that the content gives; a second file that begins alike adds its name."""
@@ -254,9 +253,9 @@ def _require(feed: Feed, wanted: Wanted) -> None:
         )
 
 
-def _stopped(feed: Feed, portion: Portion) -> InputError:
-    first = portion.bad[0]
-    more = f" ({len(portion.bad) - 1:,} more in this step)" if len(portion.bad) > 1 else ""
+def _stopped(feed: Feed, bad: list[Bad]) -> InputError:
+    first = bad[0]
+    more = f" ({len(bad) - 1:,} more in this step)" if len(bad) > 1 else ""
     return InputError(
         f"{feed.name}, {feed.unit} {first.line}: {first.reason}{more}. Nothing of this step was "
         "learned; mend the file, or set bad records aside with --on-bad quarantine."

@@ -166,6 +166,12 @@ class Ledger:
             self.db.close()
 
 
+def is_unused(folder: Path) -> bool:
+    """Tell whether a run has learned nothing yet, so that it may be begun anew."""
+    with contextlib.closing(Ledger(folder, read_only=True)) as ledger:
+        return ledger.unused
+
+
 def made_folder(folder: Path) -> Path:
     """Return the folder, made if need be."""
     if folder.exists() and not folder.is_dir():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,15 +11,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tensortide.data.tables import is_table
-from tensortide.errors import FileError, InputError, NotFittedError, TensortideWarning
+from tensortide.errors import FileError, InputError, NotFittedError
 from tensortide.estimator import OnlineCP
 from tensortide.info import Info
 from tensortide.readers.plain import plain_params, read_params
-from tensortide.tracker.batches import Line, Origin, batches_table, known_batch
+from tensortide.tracker.batches import (
+    Line,
+    Origin,
+    batches_table,
+    known_batch,
+    read_places,
+    read_quarantine,
+    warn_of_others,
+)
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
-from tensortide.tracker.history import read_history, remove_strays
-from tensortide.tracker.ledger import FILE, Ledger, made_folder
+from tensortide.tracker.history import remove_strays
+from tensortide.tracker.ledger import FILE, Ledger, is_unused, made_folder
 from tensortide.tracker.lock import Lock
 from tensortide.tracker.model import TrackedModel
 from tensortide.tracker.state import read_model
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tensortide.core.recipe import Method
-    from tensortide.data.store import Store
     from tensortide.tracker.drive import Summary
 
 
@@ -141,9 +146,10 @@ class Tracker:
         """Take one step whose line in the ledger says where it came from."""
         began = time.perf_counter()
         self._check_writable()
-        known = self._known(line.batch_id, records)
+        known = known_batch(self._ledger, line.batch_id)
         if known is not None:
-            return known
+            warn_of_others(known, records)
+            return known.info
         estimator = self._current()
         if estimator is None:
             return self._prepare(records, line, retract, began)
@@ -250,18 +256,13 @@ class Tracker:
 
     def quarantined(self) -> list[tuple[str, int, str, str]]:
         """Return the bad records that were set aside: source, line, reason, record."""
-        with self._ledger.reading() as db:
-            return db.execute(
-                "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
-            ).fetchall()
+        with self._ledger.reading():
+            return read_quarantine(self._ledger)
 
     def places(self) -> list[tuple[int, str, int | None, str | None, str]]:
         """Return where steps have ended: position, digest, part, head, source."""
-        with self._ledger.reading() as db:
-            return db.execute(
-                "SELECT position, digest, part, head, source FROM batches "
-                "WHERE digest IS NOT NULL ORDER BY seq"
-            ).fetchall()
+        with self._ledger.reading():
+            return read_places(self._ledger)
 
     def close(self) -> None:
         """Let others write; a closed tracker cannot be used any more."""
@@ -328,21 +329,6 @@ class Tracker:
             self._estimator = None
             raise
 
-    def _known(self, batch_id: str, records: Any) -> Info | None:
-        found = known_batch(self._ledger, batch_id)
-        if found is None:
-            return None
-        info, n_before = found
-        n_now = _count(records)
-        if n_now is not None and n_now != n_before:
-            warnings.warn(
-                f"batch {batch_id!r} was applied at step {info.step} with {n_before} records; now "
-                f"it has {n_now}. Nothing was done: give another id to what is new.",
-                TensortideWarning,
-                stacklevel=3,
-            )
-        return info
-
     def _load(self) -> None:
         """Read the model; a reader may have to look again while a writer tidies its history."""
         for _ in range(3 if self._lock is None else 1):
@@ -354,13 +340,7 @@ class Tracker:
 
     def _load_once(self) -> None:
         with self._ledger.reading():
-            params = self.params
-
-            def history(_: dict[str, Any]) -> Store:
-                adds, decay = params["combine"] == "add", params["method"].forgetting
-                return read_history(self._ledger, add=adds, decay=decay)
-
-            self._estimator = read_model(self._ledger, history)
+            self._estimator = read_model(self._ledger)
 
     def _current(self) -> OnlineCP | None:
         if self._estimator is None:
@@ -383,21 +363,3 @@ class Tracker:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-
-def is_unused(folder: Path) -> bool:
-    """Tell whether a run has learned nothing yet, so that it may be begun anew."""
-    ledger = Ledger(folder, read_only=True)
-    try:
-        return ledger.unused
-    finally:
-        ledger.close()
-
-
-def _count(records: Any) -> int | None:
-    """Return the number of records where it can be had for nothing."""
-    if isinstance(records, dict):
-        records = next(iter(records.values()), ())
-    elif not is_table(records):
-        return None
-    return len(records) if hasattr(records, "__len__") else None

@@ -13,11 +13,11 @@ import numpy as np
 from tensortide.core.types import AnyArray, Floats, Positions
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
-from tensortide.readers.plain import facts_of, rebuilt, small_arrays
+from tensortide.readers.plain import facts_of, read_params, rebuilt, small_arrays
+from tensortide.tracker.history import read_history
 
 if TYPE_CHECKING:
     from tensortide.ahead import Ahead
-    from tensortide.data.store import Store
     from tensortide.estimator import OnlineCP
     from tensortide.model import Model
     from tensortide.tracker.ledger import Ledger
@@ -70,20 +70,28 @@ def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
     ledger.put("facts", facts | {"sums": sums})
 
 
-def read_model(ledger: Ledger, history: Callable[[dict[str, Any]], Store]) -> OnlineCP | None:
-    """Return the estimator as the ledger has it; None before the first data."""
+def read_model(ledger: Ledger) -> OnlineCP | None:
+    """Return the estimator as the ledger and the history have it; None before the first data."""
     facts = ledger.get("facts")
     if facts is None:
         return None
     try:
         modes = ledger.get("modes")
         facts |= {"params": ledger.get("params"), "modes": modes["names"]}
+        params = read_params(facts["params"])
+        adds, decay = params["combine"] == "add", params["method"].forgetting
         rows = [read_rows(ledger, mode, facts) for mode in range(len(facts["shape"]))]
         labels = [
             read_labels(ledger, mode, kind, size, facts["sums"]["labels"][mode])
             for mode, (kind, size) in enumerate(zip(modes["kinds"], facts["shape"], strict=True))
         ]
-        return rebuilt(facts, labels, rows, read_arrays(ledger, facts), lambda: history(facts))
+        return rebuilt(
+            facts,
+            labels,
+            rows,
+            read_arrays(ledger, facts),
+            lambda: read_history(ledger, add=adds, decay=decay),
+        )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise FileError(
             f"{ledger.folder}: the run is damaged ({type(error).__name__}: {error}); "

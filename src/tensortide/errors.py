@@ -6,6 +6,10 @@ where (mode and label), what was expected and what came, and what to do.
 
 from __future__ import annotations
 
+#: What Arrow raises of its own: ArrowInvalid, ArrowTypeError, ArrowKeyError and
+#: ArrowNotImplementedError are these, and dates out of Python's range overflow.
+ARROW_ERRORS = (ValueError, TypeError, KeyError, NotImplementedError, OverflowError)
+
 
 class TensortideError(Exception):
     """Anything that Tensortide refuses or cannot do."""

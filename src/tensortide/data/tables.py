@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensortide.core.types import Floats, Positions
-from tensortide.errors import InputError
+from tensortide.errors import ARROW_ERRORS, InputError
 from tensortide.validate import check_values
 
 
@@ -129,7 +129,7 @@ def _arrow_column(name: str, column: Any) -> Any:
         column = np.asarray(column)  # a list of NumPy's dates is a list of dates
     try:
         return _whole(pa.array(column))
-    except (ValueError, TypeError, NotImplementedError) as error:  # what Arrow raises for such
+    except ARROW_ERRORS as error:
         raise InputError(
             f"column {name!r} mixes types or holds what is neither label nor number: "
             f"{str(error).splitlines()[0]}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tensortide.errors import FileError
+from tensortide.errors import ARROW_ERRORS, FileError
 
 BLOCK = 4 << 20
 
@@ -125,7 +125,7 @@ def complaints(name: str) -> Iterator[None]:
         raise FileError(f"{name}: cannot be read: {reason}.") from None
     except MemoryError:
         raise FileError(f"{name}: needs more memory than there is, or is damaged.") from None
-    except (ValueError, TypeError, KeyError, OverflowError, NotImplementedError) as error:
+    except ARROW_ERRORS as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise FileError(f"{name}: cannot be read: {reason}.") from None
 

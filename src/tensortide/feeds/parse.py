@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensortide.errors import ARROW_ERRORS
 from tensortide.feeds.lines import Records, fields
 from tensortide.feeds.wanted import Bad, Piece, Wanted, piece_of
 
@@ -76,7 +77,7 @@ def parsed(
         return piece_of(_empty(wanted), [], [], [], [], end)
     try:
         table = table_of(data[: records.consumed], wanted.types())
-    except (ValueError, TypeError, NotImplementedError, KeyError):  # Arrow's complaints
+    except ARROW_ERRORS:
         table = None
     if table is not None and _good(table, wanted, len(records.starts)):
         columns = {name: table[name] for name in wanted.names}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensortide.errors import FileError
+from tensortide.errors import ARROW_ERRORS, FileError
 from tensortide.feeds.lines import Records, fields, split
 from tensortide.feeds.octets import BLOCK, Octets, new_hash
 from tensortide.feeds.parse import (
@@ -96,14 +96,16 @@ class TextFeed:
             self.separator = said[1].decode() if said else guessed
             self.names = [name.strip() for name in fields(text, self.separator)]
         except UnicodeDecodeError as error:
-            raise FileError(f"{self.name}, line 1: {not_utf8(error)}.") from None
+            raise FileError(f"{self.name}, line {self._first_line}: {not_utf8(error)}.") from None
         except csv.Error as error:
-            raise FileError(f"{self.name}, line 1: is no header ({error}).") from None
+            raise FileError(
+                f"{self.name}, line {self._first_line}: is no header ({error})."
+            ) from None
         number = next((n for n in self.names if _RECORD.fullmatch(n)), None)
         if number is not None:
             raise FileError(
-                f"{self.name}, line 1: {number!r} is no name of a column. Is the header missing, "
-                "or the table wide? Names are needed, and one row a value."
+                f"{self.name}, line {self._first_line}: {number!r} is no name of a column. Is the "
+                "header missing, or the table wide? Names are needed, and one row a value."
             )
         if len(set(self.names)) < len(self.names):
             twice = next(n for n in self.names if self.names.count(n) > 1)
@@ -146,7 +148,7 @@ class TextFeed:
             if self.json:
                 return json_table(data, None)
             table = csv_table(data, self.names, self.separator, None)
-        except (ValueError, TypeError, NotImplementedError):
+        except ARROW_ERRORS:
             self._name_bad(data)
             raise
         if any(str(field.type) == "binary" for field in table.schema):
@@ -180,7 +182,7 @@ class TextFeed:
                     return json_table(data, None)
                 table = csv_table(data, self.names, self.separator, None)
                 return _mostly_dates(self._codes_as_text(table, data))
-            except (ValueError, TypeError, NotImplementedError):
+            except ARROW_ERRORS:
                 data = data[: data[: len(data) // 2].rfind(b"\n") + 1]
                 if not data.strip():
                     break

@@ -34,7 +34,17 @@ if TYPE_CHECKING:
         rlst,
         sdt,
     )
+    from tensortide.core import losses
     from tensortide.core.alpha import Circumstances, constant, density, per_size
+    from tensortide.core.penalties import (
+        fixed,
+        l1,
+        nonnegative,
+        nuclear,
+        ridge,
+        simplex,
+        smooth,
+    )
     from tensortide.data.batch import Batch
     from tensortide.estimator import OnlineCP
     from tensortide.info import Info
@@ -65,18 +75,26 @@ __all__ = [
     "density",
     "em_als",
     "em_als_decay",
+    "fixed",
     "gocpt",
     "gocpte",
+    "l1",
     "load",
+    "losses",
     "mast",
+    "nonnegative",
+    "nuclear",
     "olstec",
     "online_cpd",
     "online_sgd",
     "per_size",
     "plots",
+    "ridge",
     "rlst",
     "sdt",
+    "simplex",
     "simulate",
+    "smooth",
 ]
 
 _HOME = {
@@ -98,6 +116,13 @@ _HOME = {
     "constant": "core.alpha",
     "density": "core.alpha",
     "per_size": "core.alpha",
+    "fixed": "core.penalties",
+    "l1": "core.penalties",
+    "nonnegative": "core.penalties",
+    "nuclear": "core.penalties",
+    "ridge": "core.penalties",
+    "simplex": "core.penalties",
+    "smooth": "core.penalties",
     "Info": "info",
     "OnlineCP": "estimator",
     "load": "readers.checkpoint",
@@ -107,6 +132,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import tensortide` stays light."""
+    if name == "losses":
+        return import_module("tensortide.core.losses")
     if name in ("datasets", "plots", "simulate"):
         return import_module(f"tensortide.{name}")
     if name in _HOME:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensortide.core.losses import Loss
 from tensortide.core.recipe import Method
 from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
 from tensortide.info import Info
-from tensortide.methods import shown
+from tensortide.methods import recipe_for, shown
 from tensortide.parameters import Parameters
+from tensortide.parts import composed, loss_of
 from tensortide.validate import check_choice, check_count, check_factors, check_modes, check_rank
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ class OnlineCP(Parameters):
         ``"count"`` (of records; needs no value column) or ``"error"``.
     combine
         A record for a known cell: ``"replace"`` its value, or ``"add"`` to it.
+    loss
+        ``"squared"``, ``"poisson"`` (counts), ``"negative_binomial"``, ``"gamma"``,
+        ``"bernoulli"`` (yes or no), ``"huber"`` (outliers), or a part of `tensortide.losses`.
+    penalties
+        For each mode a part or a list of parts: `ridge`, `l1`, `nonnegative`, `simplex`,
+        `nuclear`, `smooth`, `fixed`; for example ``{"date": tt.smooth(7)}``.
     seed
         Same records, same seed: the same bits.
     threads
@@ -74,6 +82,8 @@ class OnlineCP(Parameters):
         absent: str = "missing",
         duplicates: str = "last",
         combine: str = "replace",
+        loss: str | Loss = "squared",
+        penalties: Mapping[str | int, Any] | None = None,
         seed: Any = 0,
         threads: int | None = None,
     ) -> None:
@@ -84,6 +94,8 @@ class OnlineCP(Parameters):
         self.absent = absent
         self.duplicates = duplicates
         self.combine = combine
+        self.loss = loss
+        self.penalties = penalties
         self.seed = seed
         self.threads = threads
         self._model: Model | None = None
@@ -117,9 +129,9 @@ class OnlineCP(Parameters):
         check_count("max_sweeps", max_sweeps, least=1 if init is None else 0)
         if not (isinstance(tol, (int, float)) and 0.0 <= tol < 1.0):
             raise InputError(f"tol must be a number from 0 to 1, not {tol!r}.")
-        recipe = self._check()
+        self._check()
         effort = (starts, max_sweeps, tol)
-        model, info = self._prepare(recipe, records, mask, effort, init, progress)
+        model, info = self._prepare(records, mask, effort, init, progress)
         info = replace(info, seconds=time.perf_counter() - began)
         self._model, self.info_, self._used = model, info, self.get_params()
         return self
@@ -183,9 +195,7 @@ class OnlineCP(Parameters):
         model = self._fitted()
         index = model.modes.index(mode)
         keep = np.ones(model.modes.shape[index], bool)
-        from tensortide.readers.export import label_positions
-
-        keep[label_positions(model.modes, index, labels)] = False
+        keep[model.modes.positions_of(index, labels)] = False
         self._model = model.without_rows(index, keep)
 
     # ------------------------------------------------------------------ reading
@@ -194,7 +204,8 @@ class OnlineCP(Parameters):
         """Return the model's values at labelled cells, in the order given.
 
         Cells are a table with the mode columns or an (n, N) array of positions.  A label
-        that the model has not seen is an error, or gives NaN with ``unknown="nan"``.
+        that the model has not seen is an error, or gives NaN with ``unknown="nan"``.  With
+        loss 'bernoulli' the values are probabilities.
         """
         check_choice("unknown", unknown, ("error", "nan"))
         model = self._fitted()
@@ -203,6 +214,7 @@ class OnlineCP(Parameters):
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
         lost = positions[:, 0] < 0
         values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
+        values = loss_of(model.recipe).mean(values)
         values[lost] = np.nan
         return values
 
@@ -225,7 +237,8 @@ class OnlineCP(Parameters):
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
         cells = distinct(model.rules, arrival)
-        return fitness(cells.values, values_at(model.rows(), cells.coords))
+        values = loss_of(model.recipe).mean(values_at(model.rows(), cells.coords))
+        return fitness(cells.values, values)
 
     def components(self, top: int = 10) -> pa.Table:
         """Return who is in each component: component, weight, mode, label, loading.
@@ -339,7 +352,6 @@ class OnlineCP(Parameters):
 
     def _prepare(
         self,
-        recipe: Method,
         records: Any,
         mask: Any,
         effort: tuple[int, int, float],
@@ -353,6 +365,7 @@ class OnlineCP(Parameters):
         from tensortide.readers.progress import watched_sweeps
 
         modes = Modes.for_records(records, check_modes(self.modes, self.value), self.value)
+        recipe = composed(recipe_for(self.method), self.loss, self.penalties, self.absent, modes)
         arrival = modes.read(records, self.value, counting=self.duplicates == "count", mask=mask)
         if not len(arrival.values):
             raise InputError("there are no records to prepare from.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import reprlib
 from collections.abc import Callable
@@ -11,7 +12,17 @@ from typing import Any
 
 from tensortide import baselines
 from tensortide.core.alpha import Schedule, constant, density, per_size, schedule
-from tensortide.core.prox import NonNegative, Nuclear, Penalty
+from tensortide.core.losses import (
+    Bernoulli,
+    Custom,
+    Gamma,
+    Huber,
+    NegativeBinomial,
+    Poisson,
+    Squared,
+)
+from tensortide.core.penalties import L1, Fixed, Ridge, Smooth
+from tensortide.core.prox import NonNegative, Nuclear, Penalty, Simplex
 from tensortide.core.recipe import Limits, Method, Recipe, Recursion, Tracking
 from tensortide.errors import InputError
 
@@ -127,6 +138,17 @@ _PARTS: dict[str, Callable[..., Any]] = {
         Penalty,
         Nuclear,
         NonNegative,
+        Simplex,
+        Ridge,
+        L1,
+        Smooth,
+        Fixed,
+        Squared,
+        Poisson,
+        NegativeBinomial,
+        Gamma,
+        Bernoulli,
+        Huber,
         constant,
         density,
         per_size,
@@ -138,13 +160,29 @@ def describe(part: Any) -> Any:
     """Return a method, or a part of one, as plain data, for files."""
     kind = type(part).__name__
     if _PARTS.get(kind) is type(part):
-        return {"kind": kind} | {f.name: describe(getattr(part, f.name)) for f in fields(part)}
+        return {"kind": kind} | {
+            f.name: describe(getattr(part, f.name))
+            for f in fields(part)
+            if getattr(part, f.name) != f.default
+        }
+    if isinstance(part, tuple):
+        return [plain_label(label) for label in part]
+    if isinstance(part, Custom):
+        raise InputError(
+            "a model whose loss is made of functions of your own cannot be saved; use a loss of "
+            "tensortide.losses."
+        )
     if callable(part):
         raise InputError(
             "a model whose alpha is a function of your own cannot be saved; use a number, "
             "density(...) or per_size(...)."
         )
     return part.item() if hasattr(part, "item") else part
+
+
+def plain_label(label: Any) -> Any:
+    """Return a label as JSON knows it; dates as ISO text, which their mode understands."""
+    return label.isoformat() if isinstance(label, dt.date) else label
 
 
 def from_description(facts: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tensortide.ahead import Ahead
 from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import Factors, values_at
 from tensortide.core.flows import begin, preparation, step
+from tensortide.core.losses import check_values
 from tensortide.core.outcome import commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.products import dot
@@ -32,6 +34,7 @@ from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
+from tensortide.parts import loss_of, ties_for
 from tensortide.validate import check_rank_for
 
 
@@ -77,6 +80,8 @@ class Model:
         shape = arrival.new_shape
         first = first_cells(rules, arrival)
         change, cells = first.change, first.cells
+        check_values(loss_of(recipe), cells.values)
+        change = replace(change, ties=ties_for(recipe, modes, arrival.fresh))
         check_rank_for(rank, len(cells.values))
         check_first(recipe, modes, change)
         try:
@@ -90,7 +95,7 @@ class Model:
         seen = DistinctCells()
         if store is None:
             seen = first.counted(seen, arrival, repeats=not recipe.limits.new_cells)
-        factors = Factors(revived(best.rows, rng) if effort.max_sweeps else best.rows)
+        factors = Factors(_revived(recipe, best.rows, rng) if effort.max_sweeps else best.rows)
         memory = begin(recipe, factors.rows(), change)
         model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
         info = Info(
@@ -149,7 +154,9 @@ class Model:
             return None
         read = self.factors.rows_read
         incoming = next_cells(self, arrival, retract)
-        change = incoming.change
+        check_values(loss_of(self.recipe), incoming.cells.values)
+        ties = ties_for(self.recipe, self.modes, arrival.fresh)
+        change = replace(incoming.change, ties=ties)
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.recipe, self.modes, arrival, change, established)
         try:
@@ -196,9 +203,10 @@ class Model:
         lost = 0.0
         rows: Sequence[Floats] = self.rows()
         if rank > self.rank:
-            rows = raise_rank(rows, rank, rng)
+            rows = raise_rank(rows, rank, rng, positive=_positive(self.recipe))
         elif rank < self.rank:
-            rows, lost = lower_rank(rows, rank)
+            # the nearest model may have negative loadings: then the strongest components stay
+            rows, lost = lower_rank(rows, rank, 0 if _positive(self.recipe) else 200)
         return self._with(Factors(rows), self.modes.copy(), self.store, self.seen), lost
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
@@ -234,6 +242,19 @@ class Model:
             self.grown_last,
             self.memory,
         )
+
+
+def _positive(recipe: Method) -> bool:
+    """Tell whether the factors of a method must not be negative."""
+    terms = recipe.terms if isinstance(recipe, Recipe) else ()
+    return loss_of(recipe).positive or any(t.nonnegative for t in terms)
+
+
+def _revived(recipe: Method, rows: Sequence[Floats], rng: np.random.Generator) -> Sequence[Floats]:
+    """Give components that first data could not feed another chance; penalties give none."""
+    if isinstance(recipe, Recipe) and recipe.terms:
+        return rows
+    return revived(rows, rng, positive=_positive(recipe))
 
 
 def _left(rows: Sequence[Floats], first: Incoming) -> float | None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from tensortide.core.losses import Loss
 from tensortide.core.recipe import Method
 from tensortide.errors import InputError
 from tensortide.methods import recipe_for
+from tensortide.parts import composed
 from tensortide.validate import check_choice, check_count, check_modes, check_rank, check_seed
 
-_NAMES = ("rank", "method", "modes", "value", "absent", "duplicates", "combine", "seed", "threads")
+_NAMES = (
+    "rank",
+    "method",
+    "modes",
+    "value",
+    "absent",
+    "duplicates",
+    "combine",
+    "loss",
+    "penalties",
+    "seed",
+    "threads",
+)
 
 
 class Parameters:
@@ -23,6 +37,8 @@ class Parameters:
     absent: str
     duplicates: str
     combine: str
+    loss: str | Loss
+    penalties: Mapping[str | int, Any] | None
     seed: Any
     threads: int | None
 
@@ -65,4 +81,4 @@ class Parameters:
                 "forgetting with absent='zero' would have to fade the zeros too, which are not "
                 "listed; use method='gocpte', or absent='missing'."
             )
-        return recipe
+        return composed(recipe, self.loss, self.penalties, self.absent)

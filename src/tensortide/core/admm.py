@@ -10,12 +10,14 @@ they were left in the sweep before.  *Across the sweep*
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tensortide.core.equations import NormalEquations
 from tensortide.core.objective import Objective
 from tensortide.core.products import dot
-from tensortide.core.prox import Penalty
+from tensortide.core.prox import Penalty, Prox
 from tensortide.core.types import Floats
 from tensortide.core.updates import solve
 from tensortide.core.workspace import Block, Workspace
@@ -73,22 +75,46 @@ class Admm:
         penalty = self._penalty
         gram = equations.gram
         weight = float(np.trace(gram, axis1=-2, axis2=-1).mean()) / gram.shape[-1]
-        if weight == 0.0:
-            return penalty.prox.apply(rows, 0.0)
         where = self._work.stacked(block)
-        shifts = self._multipliers[where]  # go on from the sweep before
-        for _ in range(penalty.inner):
-            before = rows
-            free = _ridged(equations, weight, weight * (rows + shifts), rows, block)
-            rows = penalty.prox.apply(free - shifts, 0.5 / weight)
-            shifts = shifts + rows - free
-            apart, moved = rows - free, rows - before
-            if dot(apart, apart) <= penalty.tol * dot(rows, rows) and (
-                dot(moved, moved) <= penalty.tol * dot(shifts, shifts)
-            ):
-                break
-        self._multipliers[where] = shifts
+
+        def free(weight: float, pull: Floats, start: Floats) -> Floats:
+            return _ridged(equations, weight, pull, start, block)
+
+        # go on from the sweep before
+        shifts = self._multipliers[where]
+        rows, self._multipliers[where] = alternate(
+            penalty.prox, weight, free, rows, shifts, penalty.inner, penalty.tol
+        )
         return rows
+
+
+def alternate(
+    prox: Prox,
+    weight: float,
+    free: Callable[[float, Floats, Floats], Floats],
+    rows: Floats,
+    shifts: Floats,
+    inner: int = 100,
+    tol: float = 1e-10,
+) -> tuple[Floats, Floats]:
+    """Iterate rows, copies and multipliers until they move little; return copies, multipliers.
+
+    ``free(weight, pull, start)`` minimises the quadratic with `weight` more on the diagonal and
+    `pull` more on the right.
+    """
+    if weight == 0.0:
+        return prox.apply(rows, 0.0), shifts
+    for _ in range(inner):
+        before = rows
+        loose = free(weight, weight * (rows + shifts), rows)
+        rows = prox.apply(loose - shifts, 0.5 / weight)
+        shifts = shifts + rows - loose
+        apart, moved = rows - loose, rows - before
+        if dot(apart, apart) <= tol * dot(rows, rows) and (
+            dot(moved, moved) <= tol * dot(shifts, shifts)
+        ):
+            break
+    return rows, shifts
 
 
 def _ridged(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensortide.core.complete import AnyEntries, Complete
+from tensortide.core.penalties import Ties
 from tensortide.core.types import Places, Positions, Shape
 
 
@@ -19,6 +20,7 @@ class Change:
     `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
     that are not listed mean.  `time` is the mode that grows (that grew last, if none does
     now), `complete` says that the batch has all cells outside the old box and no others.
+    `ties` is what the labels make of the terms of each mode (`core.penalties`).
     """
 
     old_shape: Shape
@@ -31,6 +33,7 @@ class Change:
     time: int
     absent_zero: bool
     complete: bool = False
+    ties: tuple[Ties, ...] = ()
 
     @property
     def weighted(self) -> bool:

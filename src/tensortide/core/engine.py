@@ -13,9 +13,10 @@ from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
 from tensortide.core.fading import FAINTEST, faded
+from tensortide.core.goal import general_goal, make_feasible, sweep_modes
 from tensortide.core.growth import start_lower_rows
 from tensortide.core.objective import BoxTerm, Objective
-from tensortide.core.outcome import Outcome, begin_step, finish_step
+from tensortide.core.outcome import Begun, Outcome, begin_step, finish_step
 from tensortide.core.products import thin_times
 from tensortide.core.recipe import Memory, Recipe
 from tensortide.core.strategies import DataTerms, ZeroFilled, imputed, observed_rows
@@ -61,13 +62,16 @@ def step(
         reference = previous * fade.scale
         history = [BoxTerm(alpha, reference, upper_only=True, every_row=every_row)]
     strategy, data_terms = data_strategy(recipe, change)
-    objective, sweeps = sweep(
-        work, fade.entries, data_terms, history, recipe, run, watch, change.time
-    )
-    if data_terms is not observed_terms(recipe, change):
-        listed, boxes = observed_terms(recipe, change)(work, fade.entries)
-        objective = Objective(work, listed, [*boxes, *history], recipe.beta)
-    value = objective.value() + penalty_value(recipe, work)
+    if recipe.general:
+        value, sweeps = _step_general(recipe, change, begun, history, watch)
+    else:
+        objective, sweeps = sweep(
+            work, fade.entries, data_terms, history, recipe, run, watch, change.time
+        )
+        if data_terms is not observed_terms(recipe, change):
+            listed, boxes = observed_terms(recipe, change)(work, fade.entries)
+            objective = Objective(work, listed, [*boxes, *history], recipe.beta)
+        value = objective.value() + penalty_value(recipe, work)
     remembered = {}
     if past is not None:
         new = work.stack[work.lower_part(change.time)]
@@ -76,6 +80,27 @@ def step(
     return finish_step(
         begun, change, factors, value, strategy, alpha=alpha, sweeps=sweeps, memory=remembered
     )
+
+
+def _step_general(
+    recipe: Recipe,
+    change: Change,
+    begun: Begun,
+    history: Sequence[BoxTerm],
+    watch: Watch | None,
+) -> tuple[float, int]:
+    """Sweep with a loss or terms of their own; return the objective and the sweeps made."""
+    make_feasible(recipe, begun.work, begun.means)
+    rest = None if begun.rest is None else begun.rest.sums
+    goal = general_goal(recipe, change, begun.work, history, rest)
+    done = 0
+    while done < recipe.sweeps:
+        before = begun.work.stack.copy()
+        sweep_modes(goal, watch)
+        done += 1
+        if recipe.stop and _barely_moved(before, begun.work.stack, recipe.stop):
+            break
+    return goal.value(), done
 
 
 def _past(factors: Factors, change: Change, memory: Memory | None, decay: float) -> Floats:
@@ -149,6 +174,8 @@ def data_strategy(recipe: Recipe, change: Change) -> tuple[str, DataTerms]:
     """Return the name and the terms by which the data enter."""
     if change.absent_zero:
         return "zero-filled", observed_terms(recipe, change)
+    if recipe.general:
+        return "rows", observed_rows
     if change.complete and not recipe.keeps_history and recipe.strategy != "imputed":
         return "slices", observed_terms(recipe, change)
     name = recipe.choose(change.entries.n_entries, change.new_shape)

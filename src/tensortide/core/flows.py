@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,14 +21,20 @@ from tensortide.errors import SolveError
 def preparation(method: Method) -> Recipe:
     """Return how factors are found from scratch: the same way for every method.
 
-    A recipe lends its strategy, and its constraint if it holds block by block.
+    A recipe lends its strategy, its constraint if it holds block by block, its loss and
+    what is said about single modes.
     """
     name, nothing = "preparation", constant(0.0)
     if not isinstance(method, Recipe):
         return Recipe(name, True, nothing, method.beta)
     within = method.penalty is not None and method.penalty.weight is None
     penalty = method.penalty if within else None
-    return Recipe(name, True, nothing, method.beta, strategy=method.strategy, penalty=penalty)
+    return replace(
+        Recipe(name, True, nothing, method.beta, strategy=method.strategy, penalty=penalty),
+        loss=method.loss,
+        terms=method.terms,
+        lists_zeros=method.lists_zeros,
+    )
 
 
 def begin(method: Method, rows: Sequence[Floats], change: Change) -> Memory:

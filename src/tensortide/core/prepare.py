@@ -10,6 +10,7 @@ import numpy as np
 from tensortide.core.change import Change
 from tensortide.core.complete import Complete
 from tensortide.core.engine import data_strategy, observed_terms, sweep
+from tensortide.core.goal import general_goal, make_feasible, sweep_modes
 from tensortide.core.objective import Objective
 from tensortide.core.recipe import Recipe
 from tensortide.core.types import Floats
@@ -70,9 +71,11 @@ def prepare(
     for _ in range(effort.starts if effort.given is None else 1):
         work = Workspace([0] * len(shape), shape, rank)
         if effort.given is None:
-            _random_start(work, change, rng)
+            _random_start(work, change, rng, odds=recipe.loss.name == "bernoulli")
         else:
             work.stack[:] = np.concatenate(effort.given)
+        if recipe.general:
+            make_feasible(recipe, work)
         descents.append(_Descent(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
@@ -83,8 +86,11 @@ def prepare(
     if effort.given is not None and not best.sweeps:
         return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
     if not change.absent_zero:
-        fill_empty_rows(rows, change)
-    return Prepared(tuple(balanced(rows)), best.objective, best.sweeps, strategy, best.converged)
+        fill_empty_rows(rows, change, [m for m, t in enumerate(recipe.terms) if t.coupled])
+    even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
+    return Prepared(
+        tuple(r.copy() for r in even), best.objective, best.sweeps, strategy, best.converged
+    )
 
 
 class _Descent:
@@ -104,6 +110,8 @@ class _Descent:
 
     def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
         """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
+        if self._recipe.general:
+            return self._go_on_generally(sweeps, done, on_sweep)
         entries = self._change.entries
         _, data_terms = data_strategy(self._recipe, self._change)
         observed = observed_terms(self._recipe, self._change)
@@ -112,22 +120,41 @@ class _Descent:
                 break
             goal, _ = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
             value = goal.value() if data_terms is observed else self.value()
-            last, self.objective = self.objective, value
-            self.sweeps += 1
-            done += 1
-            self.converged = bool(last - self.objective <= self._tol * last < np.inf)
-            if on_sweep is not None:
-                on_sweep(done, self.objective)
+            done = self._noted(value, done, on_sweep)
         return done
+
+    def _go_on_generally(
+        self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None
+    ) -> int:
+        goal = general_goal(self._recipe, self._change, self.work, [])
+        for _ in range(sweeps):
+            if self.converged:
+                break
+            sweep_modes(goal)
+            done = self._noted(goal.value(), done, on_sweep)
+        return done
+
+    def _noted(self, value: float, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
+        """Take note of a sweep; return the sweeps done in all."""
+        last, self.objective = self.objective, value
+        self.sweeps += 1
+        self.converged = bool(last - self.objective <= self._tol * last < np.inf)
+        if on_sweep is not None:
+            on_sweep(done + 1, self.objective)
+        return done + 1
 
     def value(self) -> float:
         """Return the declared objective at the current rows."""
+        if self._recipe.general:
+            return general_goal(self._recipe, self._change, self.work, []).value()
         listed, boxes = observed_terms(self._recipe, self._change)(self.work, self._change.entries)
         return Objective(self.work, listed, boxes, self._recipe.beta).value()
 
 
-def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> None:
+def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, odds: bool) -> None:
     """Draw the start: of one sign where the data mostly are, else of both, and of their size.
+
+    A model of log odds has both signs whatever the data.
 
     The wrong choice sends alternating least squares on sparse data into poor solutions of
     huge, cancelling components (docs/numerics.md).
@@ -137,7 +164,7 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
     scaled = values / largest
     lean = float(scaled.sum()) / float(np.abs(scaled).sum() or 1.0)
     one_sign = abs(lean) > 0.5
-    draw = rng.random if one_sign else rng.standard_normal
+    draw = rng.random if one_sign and not odds else rng.standard_normal
     work.stack[:] = draw(work.stack.shape)
     if one_sign and lean < 0.0:
         work.stack[work.part(0)] *= -1.0
@@ -147,13 +174,16 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator) -> 
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
-def fill_empty_rows(rows: Sequence[Floats], change: Change) -> None:
-    """Give rows that have no entry the mean of those that have one."""
+def fill_empty_rows(rows: Sequence[Floats], change: Change, coupled: Sequence[int] = ()) -> None:
+    """Give rows that have no entry the mean of those that have one.
+
+    In `coupled` modes the other rows have said what they are.
+    """
     if isinstance(change.entries, Complete):
         return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]
-        if empty.any():
+        if empty.any() and mode not in coupled:
             rows[mode][empty] = rows[mode][~empty].mean(axis=0)
 
 

@@ -63,7 +63,30 @@ class Nuclear:
         return self.weight * float(np.linalg.svd(rows, compute_uv=False).sum())
 
 
-Prox: TypeAlias = NonNegative | Nuclear
+@dataclass(frozen=True, slots=True)
+class Simplex:
+    """``r(Z) = 0`` where every column is non-negative and sums to one, else infinity.
+
+    The scale of the components then lives in the other modes: a delay mode of this kind holds
+    one distribution of delays per component.
+
+    >>> Simplex().apply(np.array([[1.0], [0.5]]), 1.0).tolist()
+    [[0.75], [0.25]]
+    """
+
+    def apply(self, rows: Floats, weight: float) -> Floats:  # noqa: ARG002
+        """Return the nearest columns on the simplex."""
+        falling = -np.sort(-rows, axis=0)
+        excess = (np.cumsum(falling, axis=0) - 1.0) / np.arange(1, len(rows) + 1)[:, None]
+        last = (falling > excess).sum(axis=0) - 1
+        return np.asarray(np.maximum(rows - excess[last, np.arange(rows.shape[1])], 0.0))
+
+    def value(self, rows: Floats) -> float:  # noqa: ARG002
+        """Return zero: the constraint holds."""
+        return 0.0
+
+
+Prox: TypeAlias = NonNegative | Nuclear | Simplex
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from tensortide.core.updates import update_block
 from tensortide.core.workspace import Workspace
 
 
-def raise_rank(rows: Sequence[Floats], rank: int, rng: np.random.Generator) -> list[Floats]:
+def raise_rank(
+    rows: Sequence[Floats], rank: int, rng: np.random.Generator, *, positive: bool = False
+) -> list[Floats]:
     """Add components that leave every value of the model as it is and can learn.
 
     The new columns are zero in the first mode, which is the first to be updated, and
@@ -27,11 +29,14 @@ def raise_rank(rows: Sequence[Floats], rank: int, rng: np.random.Generator) -> l
         if mode > 0:
             size = float(np.sqrt(np.mean(factor * factor))) or 1.0
             new = rng.normal(scale=size, size=new.shape)
+            new = np.abs(new) if positive else new
         larger.append(np.hstack([factor, new]))
     return larger
 
 
-def revived(rows: Sequence[Floats], rng: np.random.Generator) -> list[Floats]:
+def revived(
+    rows: Sequence[Floats], rng: np.random.Generator, *, positive: bool = False
+) -> list[Floats]:
     """Give components that first data could not feed another chance.
 
     Data of lower rank than the model, a single day for instance, press the components that
@@ -42,7 +47,7 @@ def revived(rows: Sequence[Floats], rng: np.random.Generator) -> list[Floats]:
     alive = norms > 1e-9 * norms.max()
     if alive.all() or not alive.any():
         return list(rows)
-    grown = raise_rank([r[:, alive] for r in rows], len(norms), rng)
+    grown = raise_rank([r[:, alive] for r in rows], len(norms), rng, positive=positive)
     return [np.ascontiguousarray(r) for r in grown]
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, TypeAlias
 
 from tensortide.core.alpha import Schedule, check_number
-from tensortide.core.prox import Penalty
+from tensortide.core.losses import Loss, Poisson, Squared
+from tensortide.core.penalties import Part, Terms
+from tensortide.core.prox import Nuclear, Penalty
 from tensortide.core.types import AnyArray, Shape
 from tensortide.errors import InputError
 
+SQUARED = Squared()
 STRATEGY_NAMES = ("auto", "rows", "imputed")
 
 #: What a method carries from step to step besides factors: named arrays, replaced, never
@@ -43,7 +46,7 @@ class _Shown:
 
     def __repr__(self) -> str:
         """Return the name, and the parameters that are not what a method has by default."""
-        hidden = ("name", "keeps_history", "limits", "resolve", "by_svd")
+        hidden = ("name", "keeps_history", "limits", "resolve", "by_svd", "lists_zeros")
         shown = [
             f"{_PARAMETERS.get(f.name, f.name)}={getattr(self, f.name)!r}"
             for f in fields(self)  # type: ignore[arg-type]
@@ -67,6 +70,8 @@ class Recipe(_Shown):
     Gram matrix of the past rows of the growing mode, which then no longer move.  With `penalty`
     the factors are penalised or constrained by ADMM.  Without `stop`, exactly `sweeps`
     sweeps are made; else a sweep that moves all numbers by less than this share is the last.
+    A `loss` other than the squared one, or `terms` of single modes, are the user's
+    (`with_parts`); `lists_zeros` says that absent cells are zeros that have to be looked at.
     """
 
     name: str
@@ -81,6 +86,9 @@ class Recipe(_Shown):
     penalty: Penalty | None = None
     stop: float = 0.0
     limits: Limits = Limits()
+    loss: Loss = SQUARED
+    terms: tuple[Terms, ...] = ()
+    lists_zeros: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""
@@ -102,7 +110,14 @@ class Recipe(_Shown):
         """Return which rows a step works on: "touched", "slices" (all but old time), "all"."""
         if self.past_decay is not None:
             return "slices"
-        return "all" if self.keeps_history or self.penalty is not None else "touched"
+        coupled = self.lists_zeros or any(terms.coupled for terms in self.terms)
+        every = self.keeps_history or self.penalty is not None or coupled
+        return "all" if every else "touched"
+
+    @property
+    def general(self) -> bool:
+        """Tell whether a loss or terms of its own take the place of plain least squares."""
+        return bool(self.terms) or not isinstance(self.loss, Squared)
 
     def choose(self, n_entries: int, shape: Shape) -> str:
         """Return the strategy; "auto" takes the dense one where nothing has to be imputed.
@@ -171,3 +186,31 @@ def check_share(name: str, value: object) -> float:
     if not 0.0 < share <= 1.0:
         raise InputError(f"{name} must lie in (0, 1], not {value!r}.")
     return share
+
+
+def with_parts(
+    method: Method, loss: Loss, parts: Sequence[Sequence[Part]] | None, *, absent_zero: bool
+) -> Method:
+    """Return a method with a loss and, for each mode, penalties and constraints."""
+    positive = loss.positive
+    if isinstance(loss, Squared) and not parts:
+        return method
+    plain = isinstance(method, Recipe) and not (
+        method.penalty or method.past_decay or method.slice_decay < 1.0
+    )
+    if not isinstance(method, Recipe) or not plain or method.strategy == "imputed":
+        raise InputError(
+            f"method {method.name!r} is made for least squares as published; a loss or "
+            "penalties go with 'gocpt', 'gocpte' and 'cpc_als' (strategy 'auto' or 'rows')."
+        )
+    if absent_zero and loss.least > 0.0:
+        raise InputError(f"loss {loss.name!r} has no zeros, so absent='zero' does not go with it.")
+    terms = tuple(Terms.of(p) for p in parts or ())
+    if positive and any(isinstance(t.prox, Nuclear) for t in terms):
+        raise InputError(
+            f"loss {loss.name!r} needs non-negative factors, which the nuclear norm does not keep; "
+            "use l1, ridge or simplex."
+        )
+    terms = tuple(replace(t, nonnegative=t.nonnegative or positive) for t in terms)
+    listed = absent_zero and not isinstance(loss, Squared | Poisson)
+    return replace(method, loss=loss, terms=terms, lists_zeros=listed)

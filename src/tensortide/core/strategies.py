@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tensortide.core.complete import AnyEntries, Complete
-from tensortide.core.entries import Entries
 from tensortide.core.objective import BoxTerm, Listed, model_values
 from tensortide.core.products import dot
 from tensortide.core.types import Flags, Floats
@@ -79,7 +78,7 @@ class ZeroFilled:
             weights = order.weights if len(order.weights) else np.ones(len(order.values))
             boxed = np.ones(len(order.values))
             if self.outside_old:
-                boxed[_in_old_box(work, entries, mode)] = 0.0
+                boxed[in_old_box(work, entries, mode)] = 0.0
             curvatures.append(weights - boxed)
             values.append(weights * order.values)
         constant = dot(values[0], entries.orders[0].values)
@@ -87,7 +86,8 @@ class ZeroFilled:
         return Listed(entries, None if plain else curvatures, values, constant), boxes
 
 
-def _in_old_box(work: Workspace, entries: Entries, mode: int) -> Flags:
+def in_old_box(work: Workspace, entries: AnyEntries, mode: int) -> Flags:
+    """Return which entries, in the order of a mode, have old labels in all modes."""
     order = entries.orders[mode]
     limits = np.array([n for k, n in enumerate(work.n_upper) if k != mode])
     inside: Flags = np.all(order.others < limits, axis=1)

@@ -153,6 +153,25 @@ class Modes:
             positions[beyond.any(axis=1)] = -1
         return positions
 
+    def positions_of(self, mode: int, wanted: Sequence[Any]) -> Positions:
+        """Return the positions of labels of one mode."""
+        labels, name = self.labels[mode], self.names[mode]
+        if isinstance(wanted, str) or not hasattr(wanted, "__len__"):
+            raise InputError(f"labels must be a list, not the single {wanted!r}.")
+        if not len(wanted):
+            return np.empty(0, np.int64)
+        if isinstance(labels, NamedLabels):
+            encoded = labels.encode(Table({name: wanted}).labels(name), name)
+            if encoded.fresh:
+                raise InputError(f"mode {name!r} has no label {encoded.fresh[0]!r}.")
+            return encoded.positions
+        positions = np.asarray(wanted)
+        if positions.dtype.kind not in "iu":
+            raise InputError(f"labels of mode {name!r} are positions, not {wanted[0]!r}.")
+        for position in positions[(positions < 0) | (positions >= len(labels))]:
+            raise InputError(f"mode {name!r} has no label {int(position)!r}.")
+        return positions.astype(np.int64)
+
     def no_records(self, value: str) -> Any:
         """Return records in the form of these modes that are none."""
         if self.labels[0].kind == "position":

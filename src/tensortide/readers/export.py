@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
-from tensortide.data.labels import NamedLabels
+from tensortide.core.types import Floats
 from tensortide.data.modes import Modes
-from tensortide.data.tables import Table
 from tensortide.errors import InputError, TensortideError
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ def dense_box(
     chosen = list(rows)
     for name, wanted in (labels or {}).items():
         mode = modes.index(name)
-        chosen[mode] = rows[mode][label_positions(modes, mode, wanted)]
+        chosen[mode] = rows[mode][modes.positions_of(mode, wanted)]
     cells = 1
     for factor in chosen:
         cells *= len(factor)
@@ -59,23 +57,3 @@ def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:
         for name, labels, factor in zip(modes.names, modes.labels, rows, strict=True)
     }
     return xr.Dataset(data)
-
-
-def label_positions(modes: Modes, mode: int, wanted: Sequence[Any]) -> Positions:
-    """Return the positions of labels of one mode."""
-    labels, name = modes.labels[mode], modes.names[mode]
-    if isinstance(wanted, str) or not hasattr(wanted, "__len__"):
-        raise InputError(f"labels must be a list, not the single {wanted!r}.")
-    if not len(wanted):
-        return np.empty(0, np.int64)
-    if isinstance(labels, NamedLabels):
-        encoded = labels.encode(Table({name: wanted}).labels(name), name)
-        if encoded.fresh:
-            raise InputError(f"mode {name!r} has no label {encoded.fresh[0]!r}.")
-        return encoded.positions
-    positions = np.asarray(wanted)
-    if positions.dtype.kind not in "iu":
-        raise InputError(f"labels of mode {name!r} are positions, not {wanted[0]!r}.")
-    for position in positions[(positions < 0) | (positions >= len(labels))]:
-        raise InputError(f"mode {name!r} has no label {int(position)!r}.")
-    return positions.astype(np.int64)

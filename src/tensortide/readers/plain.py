@@ -79,13 +79,18 @@ def history_of(arrays: Mapping[str, AnyArray], shape: Shape) -> Store:
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON knows them."""
+    from tensortide.core.losses import loss_for
     from tensortide.methods import describe, recipe_for
+    from tensortide.parts import listed_parts
 
     seed = params["seed"]
     if isinstance(seed, np.random.Generator):
         raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
+    penalties = listed_parts(params["penalties"])
     return params | {
         "method": describe(recipe_for(params["method"])),
+        "loss": describe(loss_for(params["loss"])),
+        "penalties": [[mode, [describe(p) for p in parts]] for mode, parts in penalties.items()],
         "rank": int(params["rank"]),
         "threads": None if params["threads"] is None else int(params["threads"]),
         "seed": int(seed),
@@ -97,7 +102,15 @@ def read_params(plain: dict[str, Any]) -> dict[str, Any]:
     """Return what `plain_params` made plain."""
     from tensortide.methods import from_description
 
-    return plain | {"method": from_description(plain["method"])}
+    penalties = {
+        mode: [from_description(part) for part in parts]
+        for mode, parts in plain.get("penalties") or ()
+    }
+    return plain | {
+        "method": from_description(plain["method"]),
+        "loss": from_description(plain.get("loss", "squared")),
+        "penalties": penalties or None,
+    }
 
 
 def rebuilt(
@@ -115,6 +128,7 @@ def rebuilt(
     from tensortide.incoming import Rules
     from tensortide.info import Info
     from tensortide.model import Model
+    from tensortide.parts import composed
 
     params = read_params(facts["params"])
     estimator = OnlineCP(**params)
@@ -125,10 +139,11 @@ def rebuilt(
         raise ValueError("factors, labels and shape do not agree")
     grams = RunningGrams(arrays["gram_total"], arrays["gram_error"], arrays["gram_sums"])
     seen = facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
+    modes = Modes(facts["modes"], labels)
     estimator._model = Model(
-        params["method"],
+        composed(params["method"], params["loss"], params["penalties"], params["absent"], modes),
         Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
-        Modes(facts["modes"], labels),
+        modes,
         Factors(rows, grams),
         history() if params["method"].keeps_history else None,
         DistinctCells(arrays["seen_registers"], **seen),

@@ -1,0 +1,92 @@
+"""The goal of a step with any loss: from a recipe and a change to an objective and its sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tensortide.core.change import Change
+from tensortide.core.general import General
+from tensortide.core.objective import BoxTerm
+from tensortide.core.penalties import NO_TIES, NOTHING, POSITIVE, Terms
+from tensortide.core.prox import Simplex
+from tensortide.core.recipe import Recipe
+from tensortide.core.strategies import in_old_box
+from tensortide.core.types import Floats
+from tensortide.core.workspace import Workspace
+from tensortide.core.zeros import zeros_for
+
+FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
+
+
+def terms_of(recipe: Recipe, mode: int) -> Terms:
+    """Return what a recipe says about a mode; a positive model has no negative loading."""
+    if recipe.terms:
+        return recipe.terms[mode]
+    return POSITIVE if recipe.loss.positive else NOTHING
+
+
+def make_feasible(recipe: Recipe, work: Workspace, means: Floats | None = None) -> None:
+    """Bring the rows of the start where the loss is defined and the constraints hold.
+
+    New rows start from least squares, which knows nothing of either.
+    """
+    for mode, rows in enumerate(work.rows()):
+        terms = terms_of(recipe, mode)
+        new = rows[work.n_upper[mode] :]
+        if means is not None and recipe.loss.name in ("bernoulli", "custom"):
+            new[:] = means[mode]
+        if recipe.loss.positive:
+            np.abs(rows, out=rows)
+            floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
+            np.maximum(new, floor, out=new)
+        elif terms.nonnegative:
+            np.maximum(rows, 0.0, out=rows)
+        if isinstance(terms.prox, Simplex):
+            rows[:, rows.sum(axis=0) <= 0.0] = 1.0
+            np.divide(rows, rows.sum(axis=0), out=rows)
+
+
+def general_goal(
+    recipe: Recipe,
+    change: Change,
+    work: Workspace,
+    history: Sequence[BoxTerm],
+    rest_sums: Floats | None = None,
+) -> General:
+    """Return the objective of a step that has a loss or terms of its own."""
+    entries = change.entries
+    zeros, boxes, in_region = None, list(history), None
+    if change.absent_zero:
+        outside = not recipe.keeps_history
+        rest = np.zeros((work.order, work.rank)) if rest_sums is None else rest_sums
+        zeros, more = zeros_for(recipe.loss, work, rest, outside_old=outside)
+        boxes += more
+        in_region = [
+            np.asarray(1.0 - (in_old_box(work, entries, mode) if outside else 0.0), np.float64)
+            + np.zeros(entries.n_entries)
+            for mode in range(work.order)
+        ]
+    return General(
+        work,
+        entries,
+        recipe.loss,
+        zeros,
+        boxes,
+        recipe.beta,
+        [terms_of(recipe, mode) for mode in range(work.order)],
+        change.ties or (NO_TIES,) * work.order,
+        change.positions,
+        in_region,
+    )
+
+
+def sweep_modes(goal: General, watch: Callable[[str, float], None] | None = None) -> None:
+    """Update every mode once."""
+    if watch is not None:
+        watch("start", goal.value())
+    for mode in range(goal.work.order):
+        goal.update(mode)
+        if watch is not None:
+            watch(f"mode {mode + 1}", goal.value())

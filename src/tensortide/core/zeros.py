@@ -1,0 +1,138 @@
+"""Cells that are not listed and mean zero: what they add, without listing them where possible.
+
+The *region* is the whole box, or all of it outside the old box.  Squared: two box terms.
+Poisson: ``f(0, y) = y``, so the region is a sum of products of column sums.  Other losses
+have to look at every cell, piece by piece: time like the size of the box, memory of one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from tensortide.core.complete import khatri_rao
+from tensortide.core.losses import Loss, Poisson, Squared
+from tensortide.core.objective import BoxTerm
+from tensortide.core.types import Flags, Floats
+from tensortide.core.workspace import Workspace
+from tensortide.errors import InputError
+
+PIECE = 1 << 20  # cells looked at together
+MOST_CELLS = 2e8  # beyond this a sweep over the zeros takes minutes
+
+
+class Zeros(Protocol):
+    """The sum of ``f(0, y)`` over the region."""
+
+    def add(self, mode: int, gram: Floats, rhs: Floats) -> None:
+        """Add the equations of all rows of a mode, at the current rows."""
+
+    def row_values(self, mode: int, rows: Floats) -> Floats:
+        """Return what each row of a mode would contribute with other rows in its place."""
+
+
+def zeros_for(
+    loss: Loss, work: Workspace, rest_sums: Floats, *, outside_old: bool
+) -> tuple[Zeros | None, list[BoxTerm]]:
+    """Return the term of a loss, or the boxes that stand for it."""
+    if isinstance(loss, Squared):
+        boxes = [BoxTerm(1.0, None, upper_only=False, every_row=True)]
+        return None, [*boxes, BoxTerm(-1.0, None, upper_only=True)] if outside_old else boxes
+    if isinstance(loss, Poisson):
+        return ZeroSums(work, rest_sums, outside_old=outside_old), []
+    return ZeroCells(loss, work, outside_old=outside_old), []
+
+
+class ZeroSums:
+    """Poisson: ``sum y`` over the region, linear in the rows of each mode."""
+
+    def __init__(self, work: Workspace, rest_sums: Floats, *, outside_old: bool) -> None:
+        self._work, self._rest, self._outside_old = work, rest_sums, outside_old
+
+    def _slopes(self, mode: int) -> Floats:
+        """Return the slope of ``sum y`` in the rows of a mode."""
+        work = self._work
+        n_upper = work.n_upper[mode]
+        every, old = np.ones(work.rank), np.ones(work.rank)
+        for m, rows in enumerate(work.rows()):
+            if m != mode:
+                before = self._rest[m] + rows[: work.n_upper[m]].sum(axis=0)
+                every *= before + rows[work.n_upper[m] :].sum(axis=0)
+                old *= before
+        slopes = np.tile(every, (work.n_rows[mode], 1))
+        if self._outside_old:
+            slopes[:n_upper] -= old
+        return slopes
+
+    def add(self, mode: int, gram: Floats, rhs: Floats) -> None:  # noqa: ARG002 - no curvature
+        """Add the equations of all rows of a mode: ``c a'`` is ``-2 q a'`` with q = -c / 2."""
+        rhs -= 0.5 * self._slopes(mode)
+
+    def row_values(self, mode: int, rows: Floats) -> Floats:
+        """Return what each row of a mode would contribute with other rows in its place."""
+        return np.asarray((self._slopes(mode) * rows).sum(axis=1))
+
+
+class ZeroCells:
+    """Any loss: every cell of the region, piece by piece."""
+
+    def __init__(self, loss: Loss, work: Workspace, *, outside_old: bool) -> None:
+        cells = prod(map(float, work.n_rows))
+        if cells > MOST_CELLS:
+            raise InputError(
+                f"loss {loss.name!r} with absent='zero' has to look at every zero, {cells:.1e} "
+                "cells here; use loss='poisson' or 'squared', whose zeros cost nothing, or "
+                "absent='missing' with a sample of zeros listed."
+            )
+        self._loss, self._work, self._outside_old = loss, work, outside_old
+
+    def _pieces(self, mode: int) -> Iterator[tuple[Floats, Flags]]:
+        """Yield Khatri-Rao rows of the other modes and which of them are old in all."""
+        work = self._work
+        others = [m for m in range(work.order) if m != mode]
+        first = max(others, key=lambda m: work.n_rows[m])  # cut the longest, hold the others
+        later = [m for m in others if m != first]
+        tail = khatri_rao([work.stack[work.part(m)] for m in later]) if later else None
+        tail_old = np.ones(1, bool)
+        for m in later:
+            old = np.arange(work.n_rows[m]) < work.n_upper[m]
+            tail_old = (tail_old[:, None] & old).ravel()
+        size = len(tail_old)
+        step = max(1, PIECE // (size * max(work.n_rows[mode], 1)))
+        rows = work.stack[work.part(first)]
+        for start in range(0, len(rows), step):
+            head = rows[start : start + step]
+            old = np.arange(start, start + len(head)) < work.n_upper[first]
+            z = head if tail is None else khatri_rao([head, tail])
+            yield z, (old[:, None] & tail_old).ravel()
+
+    def _outside(self, mode: int, old: Flags) -> Floats:
+        """Return one for cells of the region, zero for those of the old box."""
+        upper = np.arange(self._work.n_rows[mode]) < self._work.n_upper[mode]
+        inside = upper[:, None] & old[None, :] if self._outside_old else np.zeros((1, 1), bool)
+        return np.asarray(1.0 - inside)
+
+    def add(self, mode: int, gram: Floats, rhs: Floats) -> None:
+        """Add the equations of all rows of a mode, at the current rows."""
+        rows = self._work.stack[self._work.part(mode)]
+        zero = np.zeros(1)
+        for z, old in self._pieces(mode):
+            y = rows @ z.T
+            there = self._outside(mode, old)
+            h = there * self._loss.weight(zero, y)
+            g = there * self._loss.slope(zero, y)
+            rhs += 0.5 * (h * y - g) @ z
+            squares = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
+            gram += 0.5 * (h @ squares).reshape(gram.shape)
+
+    def row_values(self, mode: int, rows: Floats) -> Floats:
+        """Return what each row of a mode would contribute with other rows in its place."""
+        total = np.zeros(len(rows))
+        zero = np.zeros(1)
+        for z, old in self._pieces(mode):
+            there = self._outside(mode, old)
+            total += (there * self._loss.value(zero, rows @ z.T)).sum(axis=1)
+        return total

@@ -1,0 +1,120 @@
+"""A method with the user's loss and penalties: checked together, tied to the labels of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.alpha import brief
+from tensortide.core.losses import Loss, loss_for
+from tensortide.core.penalties import Fixed, Part, Ties
+from tensortide.core.recipe import Method, Recipe, with_parts
+from tensortide.core.types import Floats, Positions
+from tensortide.data.modes import Modes
+from tensortide.errors import InputError
+
+_ORDERED = ("position", "integer", "date", "datetime", "datetime UTC")
+
+
+def listed_parts(penalties: Any) -> dict[str | int, list[Part]]:
+    """Return the parts of each mode as a list; a single part may stand alone."""
+    if penalties is None:
+        return {}
+    if not isinstance(penalties, Mapping):
+        raise InputError(
+            "penalties must be a dict from modes to parts, for example "
+            f"{{'date': tt.smooth(7)}}, not {brief(penalties)}."
+        )
+    found: dict[str | int, list[Part]] = {}
+    for mode, given in penalties.items():
+        parts = list(given) if isinstance(given, list | tuple) else [given]
+        for part in parts:
+            if not isinstance(part, Part):
+                raise InputError(
+                    f"penalties of mode {mode!r} must be parts such as tt.smooth(7) or "
+                    f"tt.nonnegative(), not {brief(part)}."
+                )
+        found[mode] = parts
+    return found
+
+
+def composed(
+    method: Method, loss: Any, penalties: Any, absent: str, modes: Modes | None = None
+) -> Method:
+    """Return the method with its parts; without modes only to see whether they fit together."""
+    given = listed_parts(penalties)
+    per_mode: list[list[Part]] = list(given.values())
+    if modes is not None and given:
+        per_mode = [[] for _ in modes.names]
+        for mode, parts in given.items():
+            per_mode[modes.index(mode)] += parts
+    return with_parts(method, loss_for(loss), per_mode or None, absent_zero=absent == "zero")
+
+
+def loss_of(method: Method) -> Loss:
+    """Return the loss of a method."""
+    return method.loss if isinstance(method, Recipe) else loss_for("squared")
+
+
+def ties_for(method: Method, modes: Modes, fresh: Sequence[Sequence[Any]]) -> tuple[Ties, ...]:
+    """Return what the labels, new ones included, make of the terms of each mode."""
+    terms = method.terms if isinstance(method, Recipe) else ()
+    if not any(t.smooth or t.fixed for t in terms):
+        return ()
+    ties = []
+    for mode, term in enumerate(terms):
+        pairs, weights = [np.empty((0, 2), np.int64)], [np.empty(0)]
+        for smooth in term.smooth:
+            found, share = _neighbours(modes, mode, fresh[mode], smooth.period)
+            pairs.append(found)
+            weights.append(smooth.weight * share)
+        tie = Ties(np.concatenate(pairs), np.concatenate(weights))
+        if term.fixed is not None:
+            tie = replace(tie, fixed=_fixed(modes, mode, term.fixed))
+        ties.append(tie)
+    return tuple(ties)
+
+
+def _neighbours(
+    modes: Modes, mode: int, fresh: Sequence[Any], period: int
+) -> tuple[Positions, Floats]:
+    """Return pairs of positions whose labels are `period` apart, and their share of the weight.
+
+    A random walk goes on over a gap: labels n apart are tied with one n-th of the weight.
+    """
+    labels = modes.labels[mode]
+    if labels.kind not in _ORDERED:
+        raise InputError(
+            f"mode {modes.names[mode]!r} has {labels.kind} labels, which have no distance; smooth "
+            "takes dates, times, whole numbers or positions."
+        )
+    known = labels.array()
+    new = np.asarray(list(fresh), known.dtype) if len(fresh) else known[:0]
+    values = np.concatenate([known, new])
+    if values.dtype.kind == "M" and labels.kind != "date":
+        values = np.unique(values, return_inverse=True)[1]  # times: by their order
+    values = values.astype("int64")
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    if period == 1:
+        gaps = np.diff(ranked)
+        return np.column_stack([order[1:], order[:-1]]), 1.0 / gaps
+    earlier = np.searchsorted(ranked, ranked - period)
+    there = (earlier < len(ranked)) & (
+        ranked[np.minimum(earlier, len(ranked) - 1)] == ranked - period
+    )
+    pairs = np.column_stack([order[there], order[earlier[there]]])
+    return pairs, np.ones(len(pairs))
+
+
+def _fixed(modes: Modes, mode: int, fixed: Fixed) -> Positions:
+    """Return the positions of rows that do not move; new labels are free."""
+    labels = modes.labels[mode]
+    if fixed.labels is None:
+        return np.arange(len(labels))
+    if not len(labels):
+        return np.empty(0, np.int64)
+    return modes.positions_of(mode, fixed.labels)

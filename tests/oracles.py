@@ -186,3 +186,50 @@ def step_imputed(previous, data, new_shape, alpha, beta, *, sweeps=1):
                 for i in touched:
                     factors[n][i] = new[i - rows.start]
     return factors
+
+
+# ---------------------------------------------------------------- other losses
+
+
+def loss_value(name, x, y):
+    """One entry's loss from the textbook; minus log-likelihoods less that of a perfect fit."""
+    tiny = 1e-10
+    if name == "squared":
+        return (x - y) ** 2
+    if name == "huber":
+        return (x - y) ** 2 if abs(x - y) <= 1.0 else 2.0 * abs(x - y) - 1.0
+    if name == "bernoulli":
+        p = 1.0 / (1.0 + np.exp(-y))
+        return -(x * np.log(p) + (1.0 - x) * np.log(1.0 - p))
+    if name == "gamma":
+        return np.log((y + tiny) / x) + x / (y + tiny) - 1.0
+    perfect = 0.0 if x == 0 else x * np.log(x)
+    if name == "poisson":  # minus the log-likelihood, less that of y = x
+        return (y + tiny) - x * np.log(y + tiny) - (x - perfect)
+    if name == "negative_binomial":
+        size = 10.0
+        own = (x + size) * np.log(y + tiny + size) - x * np.log(y + tiny)
+        return own - ((x + size) * np.log(x + size) - perfect)
+    raise AssertionError(name)
+
+
+def general_objective(
+    factors, data, previous, alpha, beta, loss, *, zeros=(), ridge=0.0, l1=0.0, smooth=()
+):
+    """The objective with any loss; `smooth` lists (mode, i, j, weight), ridge, l1: of mode 0."""
+    y = reconstruct(factors)
+    total = sum(w * loss_value(loss, x, y[cell]) for cell, (x, w) in data.items())
+    total += sum(loss_value(loss, 0.0, y[cell]) for cell in zeros)
+    if previous is not None:
+        old = tuple(slice(0, len(f)) for f in previous)
+        total += alpha * ((reconstruct(previous) - y[old]) ** 2).sum()
+    total += beta * sum((f**2).sum() for f in factors)
+    total += ridge * (factors[0] ** 2).sum()
+    for r in range(factors[0].shape[1]):
+        size = np.prod([np.sqrt((f[:, r] ** 2).sum()) for f in factors[1:]])
+        total += l1 * size * np.abs(factors[0][:, r]).sum()
+    for m, i, j, w in smooth:  # squared distance of the two slices, component by component
+        for r in range(factors[0].shape[1]):
+            size = np.prod([(f[:, r] ** 2).sum() for k, f in enumerate(factors) if k != m])
+            total += w * size * (factors[m][i, r] - factors[m][j, r]) ** 2
+    return total

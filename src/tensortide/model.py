@@ -81,7 +81,11 @@ class Model:
         first = first_cells(rules, arrival)
         change, cells = first.change, first.cells
         check_values(loss_of(recipe), cells.values)
-        change = replace(change, ties=ties_for(recipe, modes, arrival.fresh))
+        known = modes.copy()
+        if effort.given is not None:  # rows that are given can be held fixed
+            known.append(arrival.fresh)
+        fresh = arrival.fresh if effort.given is None else ((),) * len(shape)
+        change = replace(change, ties=ties_for(recipe, known, fresh))
         check_rank_for(rank, len(cells.values))
         check_first(recipe, modes, change)
         try:

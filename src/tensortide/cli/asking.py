@@ -41,7 +41,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     modes = ", ".join(f"{m['size']:,} {m['name']} ({m['kind']})" for m in facts["modes"])
     rows = [
         ("run", facts["run"]),
-        ("model", f"{facts['method']}, rank {facts['rank']}"),
+        ("model", f"{facts['method']}, rank {facts['rank']}, loss {facts['loss']}"),
         ("labels", modes or "none yet"),
         ("steps", f"{facts['steps']:,}"),
         ("records", f"{facts['records']:,}" + (f", {facts['bad']:,} bad" if facts["bad"] else "")),

@@ -98,6 +98,13 @@ def track(
     combine: Annotated[
         str | None, typer.Option(help="A record of a known cell: replace (default) or add.")
     ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="squared (default), poisson for counts, negative_binomial, gamma, bernoulli, "
+            "huber."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For the random start.")] = None,
     on_bad: Annotated[
         str, typer.Option(help="Bad records: stop, or quarantine to set them aside.")
@@ -132,7 +139,7 @@ def track(
     from tensortide.tracker.drive import Drive, cut_of
 
     names = None if modes is None else [name.strip() for name in modes.split(",")]
-    asked = Asked(rank, method, names, value, absent, duplicates, combine, seed)
+    asked = Asked(rank, method, names, value, absent, duplicates, combine, loss, seed)
     cut = cut_of(step_by, step_rows, step_files)
     drive = Drive(cut, on_bad, first, watch, every)
     run_track(

@@ -53,6 +53,7 @@ class Asked:
     absent: str | None
     duplicates: str | None
     combine: str | None
+    loss: str | None
     seed: int | None
 
 
@@ -132,6 +133,7 @@ def _run(
         absent=asked.absent or "missing",
         duplicates=duplicates,
         combine=combine,
+        loss=asked.loss or "squared",
         seed=asked.seed or 0,
         keep_surprises=keep_surprises,
         wait=wait,
@@ -180,6 +182,7 @@ def _sample(
 
 def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
     """Refuse options that differ from what the run was begun with."""
+    from tensortide.core.losses import loss_for
     from tensortide.methods import recipe_for, shown
 
     params = tracker.params
@@ -188,9 +191,10 @@ def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
         has = params[name]
         if given is None or (name == "value" and params["duplicates"] == "count"):
             continue
-        same = recipe_for(given) == has if name == "method" else given == has
+        parts = {"method": recipe_for, "loss": loss_for}
+        same = parts[name](given) == has if name in parts else given == has
         if not same:
-            before = shown(has) if name == "method" else repr(has)
+            before = shown(has) if name == "method" else repr(getattr(has, "name", has))
             differences.append(f"{name} {before}, not {given!r}")
     if differences:
         raise InputError(

@@ -9,25 +9,27 @@ from tensortide.core.types import Flags, Floats, Positions
 
 
 @compiled(
-    "void(float64[:,:,::1], float64[:,::1], float64, float64, boolean, boolean[::1], int64[::1], "
-    "int64[::1], float64[::1], int64, float64, float64[:,::1])"
+    "void(float64[:,:,::1], float64[:,::1], float64, float64[::1], boolean, boolean[::1], "
+    "int64[::1], int64[::1], float64[::1], float64[::1], int64, float64, float64[:,::1])"
 )
 def descend_rows(
     gram: Floats,
     rhs: Floats,
     ridge: float,
-    l1: float,
+    l1: Floats,
     nonnegative: bool,
     still: Flags,
     pointers: Positions,
     neighbours: Positions,
     ties: Floats,
+    scale: Floats,
     passes: int,
     tol: float,
     rows: Floats,
 ) -> None:
-    """Lower ``a G a' - 2 q a' + ridge |a|^2 + l1 |a|_1 + sum_j tie_j |a - a_j|^2`` of all rows.
+    """Lower ``a G a' - 2 q a' + ridge |a|^2 + l1 |a| + sum_j tie_j |a - a_j|_s^2`` of all rows.
 
+    ``|a|_s^2 = sum_r scale_r a_r^2``.
     Every step is the exact minimum along one coordinate, so nothing ever rises.  A single
     matrix serves all rows.  Rows that are `still` stay; row s is tied to the rows
     ``neighbours[pointers[s]:pointers[s + 1]]``.  Ends after `passes`, or when a pass moves no
@@ -45,28 +47,28 @@ def descend_rows(
             if still[s]:
                 continue
             g = gram[0 if shared else s]
-            tie = ridge
+            tie = 0.0
             for r in range(rank):
                 pull[r] = rhs[s, r]
             for k in range(pointers[s], pointers[s + 1]):
                 tie += ties[k]
                 for r in range(rank):
-                    pull[r] += ties[k] * rows[neighbours[k], r]
+                    pull[r] += ties[k] * scale[r] * rows[neighbours[k], r]
             for _inner in range(inner):
                 moved = 0.0
                 size = 0.0
                 for r in range(rank):
-                    curvature = g[r, r] + tie
+                    curvature = g[r, r] + ridge + tie * scale[r]
                     if not curvature > 0.0:
                         continue
                     slope = pull[r]
                     for c in range(rank):
                         if c != r:
                             slope -= g[r, c] * rows[s, c]
-                    if slope > 0.5 * l1:
-                        target = (slope - 0.5 * l1) / curvature
-                    elif slope < -0.5 * l1 and not nonnegative:
-                        target = (slope + 0.5 * l1) / curvature
+                    if slope > 0.5 * l1[r]:
+                        target = (slope - 0.5 * l1[r]) / curvature
+                    elif slope < -0.5 * l1[r] and not nonnegative:
+                        target = (slope + 0.5 * l1[r]) / curvature
                     else:
                         target = 0.0
                     moved = max(moved, abs(target - rows[s, r]))

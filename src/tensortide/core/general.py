@@ -17,7 +17,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortide.core.admm import alternate
-from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.descend import descend_rows
 from tensortide.core.entries import Entries
 from tensortide.core.equations import NormalEquations
@@ -42,7 +41,7 @@ class General:
     def __init__(
         self,
         work: Workspace,
-        entries: AnyEntries,
+        entries: Entries,
         loss: Loss,
         zeros: Zeros | None,
         boxes: Sequence[BoxTerm],
@@ -53,7 +52,7 @@ class General:
         in_region: Sequence[Floats] | None,
     ) -> None:
         self.work, self.loss, self.zeros, self.beta = work, loss, zeros, beta
-        self.entries = entries.listed if isinstance(entries, Complete) else entries
+        self.entries = entries
         self.terms, self.ties = terms, ties
         self._in_region = in_region
         n_entries = self.entries.n_entries
@@ -74,15 +73,54 @@ class General:
         order = self.entries.orders[0]
         y = model_values(self.work, self.entries, 0)
         total = float(self._losses(0, slice(None), order.values, y).sum()) + self._boxes.value()
-        rows = self.work.rows()
         if self.zeros is not None:
-            total += float(self.zeros.row_values(0, rows[0]).sum())
+            total += self.zeros.total()
         return total + sum(map(self._penalty, range(self.work.order)))
 
     def _penalty(self, mode: int) -> float:
         rows, terms = self.work.stack[self.work.part(mode)], self.terms[mode]
-        total = float(terms.row_values(rows).sum()) + self.ties[mode].value(rows)
+        total = float(self._elementwise(mode, rows).sum())
+        total += float((self._sizes(mode) * self.ties[mode].roughness(rows)).sum())
         return total + (0.0 if terms.prox is None else terms.prox.value(rows))
+
+    def _elementwise(self, mode: int, rows: Floats) -> Floats:
+        """Return what ridge and L1 of a mode add, row by row."""
+        terms = self.terms[mode]
+        found = terms.ridge * (rows * rows).sum(axis=1)
+        return np.asarray(
+            found + (np.abs(rows) * self._l1(mode)).sum(axis=1) if terms.l1 else found
+        )
+
+    def _l1(self, mode: int) -> Floats:
+        """Return the weight of ``|a|`` in each component of a mode."""
+        return np.asarray(self.terms[mode].l1 * np.sqrt(self._sizes(mode)))
+
+    def _sizes(self, *skipped: int) -> Floats:
+        """Return the product of the other modes' squared norms, component by component."""
+        sizes = np.ones(self.work.rank)
+        for mode, rows in enumerate(self.work.rows()):
+            if mode not in skipped:
+                sizes *= (rows * rows).sum(axis=0)
+        return sizes
+
+    def _held(self, mode: int) -> Floats:
+        """Return the ridge by which terms of other modes hold the scale of this one.
+
+        The L1 term of another mode grows with the norm of a column here, which lies below a
+        parabola that touches it: ``|a| <= |a|^2 / (2 |a0|) + |a0| / 2``.
+        """
+        held = np.zeros(self.work.rank)
+        norms = np.sqrt((self.work.stack[self.work.part(mode)] ** 2).sum(axis=0))
+        for other, rows in enumerate(self.work.rows()):
+            if other == mode:
+                continue
+            if len(self.ties[other].pairs):
+                held += self.ties[other].roughness(rows) * self._sizes(mode, other)
+            if self.terms[other].l1:
+                share = self.terms[other].l1 * np.abs(rows).sum(axis=0)
+                share *= np.sqrt(self._sizes(mode, other))
+                held += share / (2.0 * np.where(norms > 0.0, norms, np.inf))
+        return held
 
     def _losses(self, mode: int, which: slice | Flags, x: Floats, y: Floats) -> Floats:
         """Return what some entries add: their loss, less that of the zero in their place."""
@@ -106,10 +144,13 @@ class General:
         gram, rhs = self._equations(self._parabola, mode)
         if self.zeros is not None:
             self.zeros.add(mode, gram, rhs)
-        still = self._still[mode] | self._silent(mode, gram)
+        silent = self._silent(mode, gram)
+        held = self._held(mode)
+        gram += np.diag(held)
+        still = self._still[mode] | silent
         candidate = self._solved(mode, NormalEquations(gram, rhs), before, still)
         work.stack[where] = candidate
-        work.stack[where] = self._checked(mode, before, candidate, y)
+        work.stack[where] = self._checked(mode, before, candidate, y, held)
         self._parabola.moved(mode)
         self._boxes.moved(mode)
 
@@ -199,10 +240,11 @@ class General:
             equations.gram,
             equations.rhs,
             ridge,
-            terms.l1,
+            self._l1(mode),
             terms.nonnegative and terms.prox is None,
             still,
             *self.ties[mode].by_row(len(start)),
+            self._sizes(mode),
             PASSES,
             TOL,
             found,
@@ -234,24 +276,30 @@ class General:
 
     # ------------------------------------------------------------------ the check
 
-    def _checked(self, mode: int, before: Floats, after: Floats, y: Floats) -> Floats:
-        """Return the rows on the way from before to after at which the objective is not higher."""
+    def _checked(self, mode: int, before: Floats, after: Floats, y: Floats, held: Floats) -> Floats:
+        """Return rows on the way from before to after at which the objective is not higher.
+
+        A step is halved as long as that is better: a parabola that bends too little jumps over
+        the valley.
+        """
         terms, order = self.terms[mode], self.entries.orders[mode]
         x = order.values
         line = model_values(self.work, self.entries, mode) - y  # the rows are at `after` now
         owner = np.repeat(np.arange(len(before)), np.diff(order.pointers))
         gram, rhs = self._equations(self._boxes, mode)
+        gram += np.diag(held)
+        sizes = self._sizes(mode)
 
         def at(share: Floats) -> Floats:
             rows = before + share[:, None] * (after - before)
             losses = self._losses(mode, slice(None), x, y + share[owner] * line)
             total = np.bincount(owner, losses, len(rows)).astype(np.float64)
             total += np.einsum("ir,irs,is->i", rows, gram, rows) - 2.0 * (rhs * rows).sum(axis=1)
-            total += terms.row_values(rows)
+            total += self._elementwise(mode, rows)
             if self.zeros is not None:
                 total += self.zeros.row_values(mode, rows)
             if terms.coupled:
-                whole = float(total.sum()) + self.ties[mode].value(rows)
+                whole = float(total.sum() + (sizes * self.ties[mode].roughness(rows)).sum())
                 whole += 0.0 if terms.prox is None else terms.prox.value(rows)
                 total = np.full(len(rows), whole)
             return np.where(np.isnan(total), np.inf, total)
@@ -259,11 +307,13 @@ class General:
         share = np.zeros(len(before))
         start = at(share)
         share[:] = 1.0
+        value, halved = at(share), at(0.5 * share)
         for _ in range(HALVINGS):
-            worse = at(share) > start
+            worse = (value > start) | (halved < value)
             if not worse.any():
                 break
             share[worse] *= 0.5
-        else:
-            share[at(share) > start] = 0.0
+            value = np.where(worse, halved, value)
+            halved = at(0.5 * share)
+        share[value > start] = 0.0
         return np.asarray(before + share[:, None] * (after - before))

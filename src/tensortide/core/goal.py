@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tensortide.core.change import Change
+from tensortide.core.complete import AnyEntries, Complete
+from tensortide.core.entries import Entries
 from tensortide.core.general import General
 from tensortide.core.objective import BoxTerm
 from tensortide.core.penalties import NO_TIES, NOTHING, POSITIVE, Terms
@@ -56,7 +58,7 @@ def general_goal(
     rest_sums: Floats | None = None,
 ) -> General:
     """Return the objective of a step that has a loss or terms of its own."""
-    entries = change.entries
+    entries = _listed(change.entries, work)
     zeros, boxes, in_region = None, list(history), None
     if change.absent_zero:
         outside = not recipe.keeps_history
@@ -80,6 +82,15 @@ def general_goal(
         change.positions,
         in_region,
     )
+
+
+def _listed(entries: AnyEntries, work: Workspace) -> Entries:
+    """Return the entries one by one; a box of new slices stands at the end of its mode."""
+    if not isinstance(entries, Complete):
+        return entries
+    shift = np.array(work.n_rows) - np.array(entries.shape)
+    coords = np.ascontiguousarray(entries.coords() + shift, np.int32)
+    return Entries.listed(coords, entries.in_order().ravel(), work.n_rows)
 
 
 def sweep_modes(goal: General, watch: Callable[[str, float], None] | None = None) -> None:

@@ -16,7 +16,10 @@ from tensortide.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Ridge:
-    """``weight |A|^2`` on one mode, beside the ridge `beta` of all modes."""
+    """``weight |A|^2`` on one mode, beside the ridge `beta` of all modes.
+
+    The scale of a component may move to another mode: weigh it against `beta`.
+    """
 
     weight: float
 
@@ -27,7 +30,11 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True)
 class L1:
-    """``weight sum |a|``: small loadings become exactly zero."""
+    """``weight sum |c_i|``: small loadings become exactly zero.
+
+    ``c_i`` is what a component adds to all cells of label i, so the weight does not depend on
+    how the scale is shared among the modes.
+    """
 
     weight: float
 
@@ -38,10 +45,12 @@ class L1:
 
 @dataclass(frozen=True, slots=True)
 class Smooth:
-    """``weight sum |a_i - a_j|^2`` over labels whose distance is `period`.
+    """``weight sum |c_i - c_j|^2`` over labels whose distance is `period`.
 
-    The default is a random walk from each label to the next; ``Smooth(7)`` ties a day to the
-    same day of the week before.  Labels have to be dates, times, whole numbers or positions.
+    ``c_i`` is what a component adds to all cells of label i, so the weight does not depend on
+    how the scale is shared among the modes.  The default is a random walk from each label to
+    the next; ``Smooth(7)`` ties a day to the same day of the week before.  Labels have to be
+    dates, times, whole numbers or positions.
     """
 
     period: int = 1
@@ -114,11 +123,10 @@ class Terms:
         """Tell whether rows of the mode depend on each other."""
         return self.prox is not None or bool(self.smooth)
 
-    def row_values(self, rows: Floats) -> Floats:
-        """Return what the elementwise penalties add, row by row."""
-        return np.asarray(
-            self.ridge * (rows * rows).sum(axis=1) + self.l1 * np.abs(rows).sum(axis=1)
-        )
+    @property
+    def whole(self) -> bool:
+        """Tell whether the terms concern all rows of all modes, not the touched ones alone."""
+        return self.coupled or self.l1 > 0.0
 
 
 NOTHING = Terms()
@@ -141,12 +149,10 @@ class Ties:
         both = np.concatenate([self.weights, self.weights])
         return pointers, np.ascontiguousarray(ends[order, 1]), both[order]
 
-    def value(self, rows: Floats) -> float:
-        """Return ``sum w |a_i - a_j|^2``."""
-        if not len(self.pairs):
-            return 0.0
+    def roughness(self, rows: Floats) -> Floats:
+        """Return ``sum w (a_i - a_j)^2`` of each component."""
         gaps = rows[self.pairs[:, 0]] - rows[self.pairs[:, 1]]
-        return float((self.weights * (gaps * gaps).sum(axis=1)).sum())
+        return np.asarray((self.weights[:, None] * gaps * gaps).sum(axis=0))
 
     def still(self, positions: Positions | None, n_rows: int) -> Flags:
         """Return which local rows do not move; row i stands for ``positions[i]``."""

@@ -110,7 +110,7 @@ class Recipe(_Shown):
         """Return which rows a step works on: "touched", "slices" (all but old time), "all"."""
         if self.past_decay is not None:
             return "slices"
-        coupled = self.lists_zeros or any(terms.coupled for terms in self.terms)
+        coupled = self.lists_zeros or any(terms.whole for terms in self.terms)
         every = self.keeps_history or self.penalty is not None or coupled
         return "all" if every else "touched"
 

@@ -16,6 +16,7 @@ import numpy as np
 from tensortide.core.complete import khatri_rao
 from tensortide.core.losses import Loss, Poisson, Squared
 from tensortide.core.objective import BoxTerm
+from tensortide.core.products import thin_times
 from tensortide.core.types import Flags, Floats
 from tensortide.core.workspace import Workspace
 from tensortide.errors import InputError
@@ -32,6 +33,9 @@ class Zeros(Protocol):
 
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
+
+    def total(self) -> float:
+        """Return the sum at the current rows, of rows outside the workspace too."""
 
 
 def zeros_for(
@@ -52,16 +56,22 @@ class ZeroSums:
     def __init__(self, work: Workspace, rest_sums: Floats, *, outside_old: bool) -> None:
         self._work, self._rest, self._outside_old = work, rest_sums, outside_old
 
+    def _products(self, skip: int | None) -> tuple[Floats, Floats]:
+        """Return the products of the column sums of all rows, and of all old rows."""
+        work = self._work
+        every, old = np.ones(work.rank), np.ones(work.rank)
+        for mode, rows in enumerate(work.rows()):
+            if mode != skip:
+                before = self._rest[mode] + rows[: work.n_upper[mode]].sum(axis=0)
+                every *= before + rows[work.n_upper[mode] :].sum(axis=0)
+                old *= before
+        return every, old
+
     def _slopes(self, mode: int) -> Floats:
         """Return the slope of ``sum y`` in the rows of a mode."""
         work = self._work
         n_upper = work.n_upper[mode]
-        every, old = np.ones(work.rank), np.ones(work.rank)
-        for m, rows in enumerate(work.rows()):
-            if m != mode:
-                before = self._rest[m] + rows[: work.n_upper[m]].sum(axis=0)
-                every *= before + rows[work.n_upper[m] :].sum(axis=0)
-                old *= before
+        every, old = self._products(mode)
         slopes = np.tile(every, (work.n_rows[mode], 1))
         if self._outside_old:
             slopes[:n_upper] -= old
@@ -74,6 +84,11 @@ class ZeroSums:
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
         return np.asarray((self._slopes(mode) * rows).sum(axis=1))
+
+    def total(self) -> float:
+        """Return the sum at the current rows, of rows outside the workspace too."""
+        every, old = self._products(None)
+        return float((every - old if self._outside_old else every).sum())
 
 
 class ZeroCells:
@@ -120,13 +135,13 @@ class ZeroCells:
         rows = self._work.stack[self._work.part(mode)]
         zero = np.zeros(1)
         for z, old in self._pieces(mode):
-            y = rows @ z.T
+            y = _values(rows, z)
             there = self._outside(mode, old)
             h = there * self._loss.weight(zero, y)
             g = there * self._loss.slope(zero, y)
-            rhs += 0.5 * (h * y - g) @ z
+            rhs += 0.5 * thin_times(np.ascontiguousarray((h * y - g).T), z)
             squares = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
-            gram += 0.5 * (h @ squares).reshape(gram.shape)
+            gram += 0.5 * thin_times(np.ascontiguousarray(h.T), squares).reshape(gram.shape)
 
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
@@ -134,5 +149,14 @@ class ZeroCells:
         zero = np.zeros(1)
         for z, old in self._pieces(mode):
             there = self._outside(mode, old)
-            total += (there * self._loss.value(zero, rows @ z.T)).sum(axis=1)
+            total += (there * self._loss.value(zero, _values(rows, z))).sum(axis=1)
         return total
+
+    def total(self) -> float:
+        """Return the sum at the current rows: all of them are in the workspace."""
+        return float(self.row_values(0, self._work.stack[self._work.part(0)]).sum())
+
+
+def _values(rows: Floats, z: Floats) -> Floats:
+    """Return ``rows z'``: the model's values of all rows with all others."""
+    return thin_times(np.ascontiguousarray(rows.T), np.ascontiguousarray(z.T))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from tensortide.tracker.surprises import Surprise, read_surprises
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tensortide.core.losses import Loss
     from tensortide.core.recipe import Method
     from tensortide.tracker.drive import Summary
 
@@ -84,6 +85,8 @@ class Tracker:
         absent: str = "missing",
         duplicates: str = "last",
         combine: str = "replace",
+        loss: str | Loss = "squared",
+        penalties: Mapping[str | int, Any] | None = None,
         seed: int = 0,
         threads: int | None = None,
         keep_surprises: bool | None = None,
@@ -96,7 +99,7 @@ class Tracker:
         """
         estimator = OnlineCP(
             rank, method, modes=modes, value=value, absent=absent, duplicates=duplicates,
-            combine=combine, seed=seed, threads=threads,
+            combine=combine, loss=loss, penalties=penalties, seed=seed, threads=threads,
         )  # fmt: skip
         params = plain_params(estimator.get_params())
         keeps = read_params(params)["method"].keeps_history

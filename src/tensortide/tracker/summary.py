@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensortide.core.losses import loss_for
 from tensortide.methods import shown
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def summarise(tracker: Tracker) -> dict[str, Any]:
         "absent": params["absent"],
         "duplicates": params["duplicates"],
         "combine": params["combine"],
+        "loss": loss_for(params["loss"]).name,
         "seed": params["seed"],
         "value": None if params["duplicates"] == "count" else params["value"],
         "modes": modes,

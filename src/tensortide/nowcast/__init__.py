@@ -1,0 +1,1 @@
+"""Nowcasts of late counts: reporting triangles, completed with calibrated intervals."""

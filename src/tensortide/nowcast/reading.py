@@ -1,0 +1,209 @@
+"""From long tables and line lists to a triangle; every mistake of the data is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.types import Flags, Floats, Positions
+from tensortide.data.tables import Table
+from tensortide.errors import InputError
+from tensortide.nowcast.calendar import Days, check_every, periods_of
+from tensortide.nowcast.triangle import Triangle
+from tensortide.validate import check_choice, check_count
+
+LONGEST = 100_000  # periods from the first to the last date: more is a typing error
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a table is to be understood."""
+
+    strata: Sequence[str]
+    max_delay: int
+    cumulative: bool
+    every: str
+    duplicates: str
+    early: str
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        check_count("max_delay", self.max_delay, least=1)
+        check_every(self.every)
+        check_choice("duplicates", self.duplicates, ("error", "sum", "last"))
+        check_choice("early", self.early, ("error", "drop"))
+        if isinstance(self.strata, str) or not all(isinstance(s, str) for s in self.strata):
+            raise InputError(f"strata must be a list of column names, not {self.strata!r}.")
+
+
+def read_table(
+    records: Any,
+    reference: str,
+    report: str | None,
+    delay: str | None,
+    count: str | None,
+    rules: Reading,
+) -> Triangle:
+    """Return the triangle of a table; `count` None counts rows."""
+    table = Table(records)
+    if (report is None) == (delay is None):
+        raise InputError("give either the column of report dates (report) or of delays (delay).")
+    second = report if report is not None else delay
+    assert second is not None
+    used = [reference, second, *([count] if count else []), *rules.strata]
+    table.require(tuple(used))
+    if len(set(used)) < len(used):
+        raise InputError(f"columns must differ: {', '.join(map(repr, used))}.")
+    if not table.n_records:
+        raise InputError("the table has no rows.")
+    dates = periods_of(_days(table, reference), rules.every)
+    if report is not None:
+        delays = periods_of(_days(table, report), rules.every) - dates
+    else:
+        delays = _delays(table, second)
+    counts = table.values(count) if count else np.ones(table.n_records)
+    labels, codes = _strata(table, rules.strata)
+    keep = _checked(delays, rules, table, reference, second)
+    codes, dates, delays, counts = codes[keep], dates[keep], delays[keep], counts[keep]
+    if not len(counts):
+        raise InputError("no row is left: every report is before its reference date.")
+    first, last = int(dates.min()), int((dates + delays).max())
+    if last - first > LONGEST:
+        raise InputError(
+            f"the dates span {last - first:,} periods; is one of them a typing error? The first "
+            f"is in {reference!r}, row {int(dates.argmin())}."
+        )
+    codes, dates, delays, counts = _distinct(codes, dates - first, delays, counts, rules, used)
+    if rules.cumulative:
+        counts = _increments(codes, dates, counts)
+    live = counts != 0.0
+    triangle = Triangle(
+        tuple(rules.strata),
+        tuple(labels),
+        codes[live],
+        dates[live],
+        delays[live],
+        counts[live],
+        first,
+        last,
+        rules.max_delay,
+        rules.every,
+    )
+    if not live.any():
+        raise InputError("all counts are zero: there is nothing to complete.")
+    return triangle
+
+
+def _days(table: Table, name: str) -> Days:
+    """Return a column of dates; text is read as ISO dates."""
+    import pyarrow as pa
+
+    column = table.columns[name]
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise InputError(f"{name!r} is missing in row {row}; leave the row out, or fill it in.")
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _from_text(column.to_pylist(), name)
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        raise InputError(f"{name!r} must hold dates, not {kind}; write them as 2021-11-22.")
+    if pa.types.is_timestamp(kind) and kind.tz:
+        column = column.cast(pa.timestamp("us"))
+    return np.asarray(column.to_numpy(zero_copy_only=False).astype("datetime64[D]"))
+
+
+def _from_text(texts: list[str], name: str) -> Days:
+    distinct = sorted(set(texts))
+    found = {}
+    for text in distinct:
+        try:
+            found[text] = np.datetime64(text.strip()[:10], "D")
+        except ValueError:
+            row = texts.index(text)
+            raise InputError(
+                f"{name!r} has {text!r} in row {row}, which is no date; write 2021-11-22."
+            ) from None
+    return np.array([found[text] for text in texts], "datetime64[D]")
+
+
+def _delays(table: Table, name: str) -> Positions:
+    values = table.values(name)
+    whole = np.round(values)
+    if (whole != values).any():
+        row = int(np.flatnonzero(whole != values)[0])
+        raise InputError(f"{name!r} has {values[row]:g} in row {row}; delays are whole numbers.")
+    return whole.astype(np.int64)
+
+
+def _strata(table: Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]], Positions]:
+    labels = []
+    codes = np.zeros((table.n_records, len(names)), np.int64)
+    for axis, name in enumerate(names):
+        column = table.labels(name)
+        order = sorted(range(len(column.distinct)), key=lambda k: str(column.distinct[k]))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        labels.append(tuple(column.distinct[k] for k in order))
+        codes[:, axis] = place[column.codes]
+    return labels, codes
+
+
+def _checked(delays: Positions, rules: Reading, table: Table, reference: str, second: str) -> Flags:
+    """Return the rows to keep: those whose report is not before its reference date."""
+    early = delays < 0
+    if early.any() and rules.early == "error":
+        row = int(np.flatnonzero(early)[0])
+        raise InputError(
+            f"{int(early.sum())} of {len(delays)} rows are reported before their reference date, "
+            f"the first in row {row} ({reference} {table.columns[reference][row].as_py()}, "
+            f"{second} {table.columns[second][row].as_py()}); correct them, or drop them with "
+            "early='drop'."
+        )
+    return np.asarray(~early)
+
+
+def _distinct(
+    codes: Positions,
+    dates: Positions,
+    delays: Positions,
+    counts: Floats,
+    rules: Reading,
+    used: Sequence[str],
+) -> tuple[Positions, Positions, Positions, Floats]:
+    """Return each cell once, by the rule for duplicates; order: strata, date, delay."""
+    order = np.lexsort((delays, dates, *codes.T[::-1]))  # stable: rows keep their order
+    key = np.column_stack([codes, dates, delays])[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (key[1:] != key[:-1]).any(axis=1)
+    values = counts[order]
+    if not new.all():
+        if rules.duplicates == "error":
+            at = int(np.flatnonzero(~new)[0])
+            rows = sorted((int(order[at - 1]), int(order[at])))
+            raise InputError(
+                f"{int((~new).sum())} rows repeat a cell, first rows {rows[0]} and {rows[1]} (same "
+                f"{', '.join(map(repr, used))} but the count); say duplicates='sum' or 'last'."
+            )
+        starts = np.flatnonzero(new)
+        ends = np.append(starts[1:], len(order)) - 1
+        values = np.add.reduceat(values, starts) if rules.duplicates == "sum" else values[ends]
+        key = key[new]
+    return key[:, :-2], key[:, -2], key[:, -1], values
+
+
+def _increments(codes: Positions, dates: Positions, totals: Floats) -> Floats:
+    """Return what came new at each report; totals that fall give negative increments.
+
+    The rows are sorted by their delays.
+    """
+    group = np.column_stack([codes, dates])
+    new = np.ones(len(totals), bool)
+    new[1:] = (group[1:] != group[:-1]).any(axis=1)
+    before = np.concatenate([[0.0], totals[:-1]])
+    return np.asarray(totals - np.where(new, 0.0, before))

@@ -1,0 +1,282 @@
+"""A reporting triangle: counts by strata, reference date and delay, as they were published.
+
+A cell that could have been reported and has no count is a zero; a cell whose report lies in the
+future of the as-of date is unknown.  Counts are increments; downward corrections are negative
+increments at the delay at which they were published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.types import Flags, Floats, Positions
+from tensortide.errors import InputError
+from tensortide.nowcast.calendar import Days, as_day, first_days, periods_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """Published increments, listed sparsely; make one with `from_table` or `from_line_list`.
+
+    `codes` has a column per stratum (positions in `labels`), `dates` are periods from `first`
+    on, `last` is the as-of period.  Delays above `max_delay` are kept apart as overflow: they
+    belong to no cell of the triangle, but to the settled count.
+
+    >>> triangle = Triangle.from_table(
+    ...     {"date": ["2021-11-01", "2021-11-01", "2021-11-02"], "delay": [0, 1, 0],
+    ...      "n": [5, 2, 4]}, reference="date", delay="delay", count="n", max_delay=3)
+    >>> triangle.shape, str(triangle.as_of_date)
+    ((2, 4), '2021-11-02')
+    >>> triangle.as_of("2021-11-01").totals().tolist()
+    [5.0]
+    """
+
+    strata: tuple[str, ...]
+    labels: tuple[tuple[Any, ...], ...]
+    codes: Positions
+    dates: Positions
+    delays: Positions
+    counts: Floats
+    first: int
+    last: int
+    max_delay: int
+    every: str = "day"
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def from_table(
+        cls,
+        records: Any,
+        *,
+        reference: str,
+        report: str | None = None,
+        delay: str | None = None,
+        count: str = "count",
+        strata: Sequence[str] = (),
+        max_delay: int = 40,
+        cumulative: bool = False,
+        every: str = "day",
+        duplicates: str = "error",
+        early: str = "error",
+    ) -> Triangle:
+        """Read a long table: a row for each reference date, report date (or delay) and stratum.
+
+        With `cumulative` a count is the total as published at that report; else what came new.
+        Several rows of one cell: ``"error"``, ``"sum"`` or ``"last"``; reports before their
+        reference date: ``"error"`` or ``"drop"``.
+        """
+        from tensortide.nowcast.reading import Reading, read_table
+
+        rules = Reading(strata, max_delay, cumulative, every, duplicates, early)
+        return read_table(records, reference, report, delay, count, rules)
+
+    @classmethod
+    def from_line_list(
+        cls,
+        records: Any,
+        *,
+        reference: str,
+        report: str,
+        strata: Sequence[str] = (),
+        max_delay: int = 40,
+        every: str = "day",
+        early: str = "error",
+    ) -> Triangle:
+        """Read a line list: a row for each case, with its reference and its report date."""
+        from tensortide.nowcast.reading import Reading, read_table
+
+        rules = Reading(strata, max_delay, False, every, "sum", early)
+        return read_table(records, reference, report, None, None, rules)
+
+    @classmethod
+    def from_chainladder(cls, triangle: Any) -> Triangle:
+        """Read a triangle of the package chainladder; its index and columns become strata."""
+        from tensortide.nowcast.claims import read_chainladder
+
+        return read_chainladder(triangle)
+
+    def to_chainladder(self) -> Any:
+        """Return a triangle of the package chainladder (months, quarters or years only)."""
+        from tensortide.nowcast.claims import write_chainladder
+
+        return write_chainladder(self)
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of strata, dates and delays."""
+        return (*map(len, self.labels), self.n_dates, self.max_delay + 1)
+
+    @property
+    def n_dates(self) -> int:
+        """Periods from the first reference date to the as-of date."""
+        return self.last - self.first + 1
+
+    @property
+    def as_of_date(self) -> np.datetime64:
+        """The first day of the period up to which reports are in."""
+        return np.datetime64(first_days(self.last, self.every))
+
+    def days(self) -> Days:
+        """Return the first day of each reference period."""
+        return np.asarray(first_days(np.arange(self.first, self.last + 1), self.every))
+
+    def within(self) -> Flags:
+        """Return which records have a delay of the triangle; the others are overflow."""
+        return np.asarray(self.delays <= self.max_delay)
+
+    def totals(self, by: Sequence[str] = (), *, settled: bool = False) -> Floats:
+        """Return what is published: an array with an axis per stratum of `by`, then dates.
+
+        With `settled` overflow counts too.
+        """
+        kept = np.ones(len(self.counts), bool) if settled else self.within()
+        axes = [self._axis(name) for name in by]
+        sizes = [*(len(self.labels[a]) for a in axes), self.n_dates]
+        places = [*(self.codes[kept, a] for a in axes), self.dates[kept]]
+        flat = np.ravel_multi_index(places, sizes)
+        sums = np.bincount(flat, self.counts[kept], int(np.prod(sizes)))
+        return np.asarray(sums.reshape(sizes))
+
+    def by_delay(self, by: Sequence[str] = ()) -> Floats:
+        """Return increments with an axis per stratum of `by`, then dates and delays.
+
+        Cells that are not known yet are NaN.
+        """
+        axes = [self._axis(name) for name in by]
+        kept = self.within()
+        sizes = [*(len(self.labels[a]) for a in axes), self.n_dates, self.max_delay + 1]
+        places = [*(self.codes[kept, a] for a in axes), self.dates[kept], self.delays[kept]]
+        sums = np.bincount(
+            np.ravel_multi_index(places, sizes), self.counts[kept], int(np.prod(sizes))
+        ).reshape(sizes)
+        ages = self.n_dates - 1 - np.arange(self.n_dates)
+        return np.where(np.arange(self.max_delay + 1) > ages[:, None], np.nan, sums)
+
+    def to_table(self) -> pa.Table:
+        """Return the records as a long table: strata, reference_date, delay, count."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {
+            name: pa.array([known[c] for c in self.codes[:, k]])
+            for k, (name, known) in enumerate(zip(self.strata, self.labels, strict=True))
+        }
+        days = first_days(self.dates + self.first, self.every)
+        return pa.table(
+            columns
+            | {"reference_date": days, "delay": self.delays.astype("int32"), "count": self.counts}
+        )
+
+    # ------------------------------------------------------------------ views
+
+    def as_of(self, date: Any) -> Triangle:
+        """Return the triangle as it stood at the end of a day: later reports do not exist."""
+        day = as_day(date, "as_of")
+        last = int(periods_of(np.array([day]), self.every)[0])
+        if last < self.first:
+            raise InputError(
+                f"as_of {day} is before the first reference date, "
+                f"{first_days(self.first, self.every)}; choose a later day."
+            )
+        if last > self.last:
+            raise InputError(
+                f"as_of {day} is after the last report, {self.as_of_date}; what is published "
+                "then is not in the data."
+            )
+        seen = self.first + self.dates + self.delays <= last
+        if not seen.any():
+            raise InputError(f"nothing had been reported as of {day}; choose a later day.")
+        kept = replace(self._only(seen), last=last)
+        return kept._with_known_labels()
+
+    def until(self, date: Any) -> Triangle:
+        """Return the triangle known to a later day on which nothing more was reported."""
+        day = as_day(date, "as_of")
+        last = int(periods_of(np.array([day]), self.every)[0])
+        return replace(self, last=max(last, self.last))
+
+    def select(self, **labels: Any) -> Triangle:
+        """Return the records of some labels: ``select(age_group=["80+"])``."""
+        keep = np.ones(len(self.counts), bool)
+        for name, wanted in labels.items():
+            axis = self._axis(name)
+            listed = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+            positions = [p for p, label in enumerate(self.labels[axis]) if label in listed]
+            if len(positions) < len(listed):
+                raise InputError(f"stratum {name!r} has not all labels of {listed!r}.")
+            keep &= np.isin(self.codes[:, axis], positions)
+        return self._only(keep)._with_known_labels()
+
+    def without_negatives(self) -> Triangle:
+        """Return the same totals without negative increments.
+
+        A correction takes back counts of earlier delays of the same stratum and date, the
+        newest first; what it exceeds them by is dropped.
+        """
+        if not (self.counts < 0.0).any():
+            return self
+        order = np.lexsort((self.delays, self.dates, *self.codes.T[::-1]))
+        counts = self.counts[order].copy()
+        group = np.column_stack([self.codes, self.dates, self.within()])[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (group[1:] != group[:-1]).any(axis=1)
+        begin = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+        for at in np.flatnonzero(counts < 0.0):
+            debt, counts[at] = -counts[at], 0.0
+            for earlier in range(at - 1, begin[at] - 1, -1):
+                paid = min(debt, counts[earlier])
+                counts[earlier] -= paid
+                debt -= paid
+                if debt == 0.0:
+                    break
+        back = np.empty_like(counts)
+        back[order] = counts
+        return replace(self, counts=back)._only(back != 0.0)
+
+    # ------------------------------------------------------------------ inside
+
+    def _axis(self, name: str) -> int:
+        if name not in self.strata:
+            known = ", ".join(map(repr, self.strata)) or "none"
+            raise InputError(f"there is no stratum {name!r}; there are {known}.")
+        return self.strata.index(name)
+
+    def _only(self, keep: Flags) -> Triangle:
+        return replace(
+            self,
+            codes=self.codes[keep],
+            dates=self.dates[keep],
+            delays=self.delays[keep],
+            counts=self.counts[keep],
+        )
+
+    def _with_known_labels(self) -> Triangle:
+        """Leave out the labels of which there is no record."""
+        labels, codes = [], self.codes.copy()
+        for axis, known in enumerate(self.labels):
+            used = np.unique(self.codes[:, axis])
+            labels.append(tuple(known[p] for p in used))
+            codes[:, axis] = np.searchsorted(used, self.codes[:, axis])
+        return replace(self, labels=tuple(labels), codes=codes)
+
+    def _repr_facts(self) -> Mapping[str, Any]:
+        return {
+            "dates": f"{first_days(self.first, self.every)} to {self.as_of_date} by {self.every}",
+            "strata": dict(zip(self.strata, map(len, self.labels), strict=True)) or "none",
+            "max_delay": self.max_delay,
+            "reported": f"{self.counts.sum():,.0f}",
+        }
+
+    def __repr__(self) -> str:
+        """Show what the triangle covers."""
+        facts = ", ".join(f"{name} {value}" for name, value in self._repr_facts().items())
+        return f"<Triangle: {facts}>"

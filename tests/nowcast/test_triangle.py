@@ -1,0 +1,234 @@
+"""Reporting triangles: reading, as-of views, corrections, mistakes of the data."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensortide as tt
+from tensortide.nowcast.triangle import Triangle
+
+START = np.datetime64("2021-11-01")
+
+
+def long_table(seed=0, days=20, max_delay=6, places=3):
+    """A table of random reports by delay, some corrected downwards."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    table = {
+        "place": np.array([f"p{i}" for i in rng.integers(0, places, n)]),
+        "date": START + rng.integers(0, days, n),
+        "delay": rng.integers(0, max_delay + 3, n),
+        "n": rng.integers(-1, 5, n),
+    }
+    late = table["date"] + table["delay"] <= START + days - 1
+    return {name: column[late] for name, column in table.items()}
+
+
+def read(table, **options):
+    given = {"reference": "date", "delay": "delay", "count": "n", "strata": ["place"],
+             "max_delay": 6, "duplicates": "sum"}  # fmt: skip
+    return Triangle.from_table(table, **given | options)
+
+
+def test_report_dates_and_delays_say_the_same():
+    table = long_table()
+    by_delay = read(table)
+    dates = {k: v for k, v in table.items() if k != "delay"}
+    by_report = read(
+        dates | {"report": table["date"] + table["delay"]}, delay=None, report="report"
+    )
+    assert by_delay.to_table().equals(by_report.to_table())
+
+
+def test_cumulative_and_incident_tables_say_the_same_and_falling_totals_are_corrections():
+    rows = [("2021-11-01", 0, 5), ("2021-11-01", 1, 7), ("2021-11-01", 3, 6), ("2021-11-02", 0, 2)]
+    cumulative = {"date": [r[0] for r in rows], "delay": [r[1] for r in rows],
+                  "n": [r[2] for r in rows]}  # fmt: skip
+    incident = cumulative | {"n": [5, 2, -1, 2]}
+    a = read(cumulative, strata=(), cumulative=True)
+    b = read(incident, strata=())
+    assert a.to_table().equals(b.to_table())
+    assert a.totals().tolist()[:2] == [6.0, 2.0]
+
+
+def test_a_line_list_is_counted():
+    cases = {
+        "onset": ["2021-11-01"] * 3 + ["2021-11-02"],
+        "seen": ["2021-11-01", "2021-11-03", "2021-11-03", "2021-11-02"],
+        "sex": ["f", "f", "f", "m"],
+    }
+    triangle = Triangle.from_line_list(cases, reference="onset", report="seen", strata=["sex"])
+    assert triangle.by_delay(["sex"])[0, 0, :3].tolist() == [1.0, 0.0, 2.0]
+    assert triangle.labels == (("f", "m"),)
+
+
+@given(seed=st.integers(0, 2**32 - 1), back=st.integers(0, 15))
+@settings(max_examples=25, deadline=None)
+def test_an_as_of_view_equals_the_triangle_of_the_reports_until_then(seed, back):
+    table = long_table(seed)
+    whole = read(table)
+    day = whole.as_of_date - back
+    early = table["date"] + table["delay"] <= day
+    if not (np.abs(table["n"][early]).sum() and table["n"][early].any()):
+        return
+    try:
+        view = whole.as_of(day)
+    except tt.InputError:
+        return  # everything reported until then cancels out
+    kept = {k: v[early] for k, v in table.items()}
+    expected = read(kept).until(day)
+    assert view.last == expected.last
+    shared = view.to_table().sort_by([("place", "ascending"), ("reference_date", "ascending"),
+                                      ("delay", "ascending")])  # fmt: skip
+    assert shared.equals(
+        expected.to_table().sort_by(
+            [("place", "ascending"), ("reference_date", "ascending"), ("delay", "ascending")]
+        )
+    )
+
+
+def test_cells_that_could_have_been_reported_are_zeros_and_later_ones_unknown():
+    table = {"date": ["2021-11-01", "2021-11-04"], "delay": [1, 0], "n": [3, 1]}
+    triangle = read(table, strata=(), max_delay=4)
+    square = triangle.by_delay()
+    assert square.shape == (4, 5)
+    np.testing.assert_array_equal(square[0], [0.0, 3.0, 0.0, 0.0, np.nan])
+    np.testing.assert_array_equal(square[2], [0.0, 0.0, np.nan, np.nan, np.nan])
+
+
+def test_delays_beyond_the_maximum_are_overflow_and_count_only_when_settled():
+    table = {"date": ["2021-11-01"] * 2 + ["2021-11-09"], "delay": [0, 8, 0], "n": [3, 2, 1]}
+    triangle = read(table, strata=(), max_delay=4)
+    assert triangle.totals()[0] == 3.0
+    assert triangle.totals(settled=True)[0] == 5.0
+    assert triangle.as_of("2021-11-05").totals(settled=True)[0] == 3.0
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_moving_negatives_back_keeps_totals(seed):
+    triangle = read(long_table(seed))
+    moved = triangle.without_negatives()
+    assert (moved.counts > 0.0).all()
+    before, after = triangle.totals(["place"]), moved.totals(["place"])
+    running = np.nancumsum(triangle.by_delay(["place"]), axis=-1)
+    sound = running.min(axis=-1) >= 0.0  # a total that never fell below zero is kept exactly
+    assert sound.any()
+    np.testing.assert_array_equal(after[sound], before[sound])
+    assert (after >= before).all()
+
+
+def test_weeks_run_from_monday_and_months_by_the_calendar():
+    table = {"date": ["2021-11-01", "2021-11-07", "2021-11-08"], "report": ["2021-11-09"] * 3,
+             "n": [1, 2, 4]}  # fmt: skip
+    weekly = read(table, strata=(), delay=None, report="report", every="week")
+    assert weekly.totals().tolist() == [3.0, 4.0]
+    assert weekly.by_delay()[0, :2].tolist() == [0.0, 3.0]
+    assert str(weekly.days()[0]) == "2021-11-01"
+    monthly = read(table, strata=(), delay=None, report="report", every="month")
+    assert monthly.totals().tolist() == [7.0]
+
+
+def test_any_kind_of_table_and_date_is_read():
+    texts = {"date": ["2021-11-01", "2021-11-02"], "delay": [1, 0], "n": [1, 2]}
+    expected = read(texts, strata=()).to_table()
+    python = texts | {"date": [dt.date(2021, 11, 1), dt.date(2021, 11, 2)]}
+    times = texts | {"date": [dt.datetime(2021, 11, 1, 8), dt.datetime(2021, 11, 2, 9)]}
+    coded = pa.table(texts).set_column(0, "date", pa.array(texts["date"]).dictionary_encode())
+    for table in (python, times, pa.table(texts), coded):
+        assert read(table, strata=()).to_table().equals(expected)
+
+
+def test_select_and_unknown_strata():
+    triangle = read(long_table())
+    part = triangle.select(place=["p1"])
+    assert part.labels == (("p1",),)
+    assert part.counts.sum() == triangle.totals(["place"], settled=True)[1].sum()
+    with pytest.raises(tt.InputError, match="no stratum 'age'; there are 'place'"):
+        triangle.totals(["age"])
+    with pytest.raises(tt.InputError, match="has not all labels"):
+        triangle.select(place="nowhere")
+
+
+GOOD = {"date": ["2021-11-01", "2021-11-02"], "delay": [1, 0], "n": [1, 2], "report": ["x", "y"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        ({"delay": [1, -2]}, {}, "1 of 2 rows are reported before.*row 1.*early='drop'"),
+        ({"delay": [1, 0.5]}, {}, "'delay' has 0.5 in row 1; delays are whole numbers"),
+        ({"date": ["2021-11-01", "soon"]}, {}, "'date' has 'soon' in row 1, which is no date"),
+        ({"date": ["2021-11-01", None]}, {}, "'date' is missing in row 1"),
+        ({"date": [1, 2]}, {}, "'date' must hold dates"),
+        ({"n": [1.0, float("nan")]}, {}, "'n'"),
+        ({"n": [0, 0]}, {}, "all counts are zero"),
+        ({"date": ["2021-11-01", "0021-11-01"]}, {}, "typing error"),
+        ({}, {"count": "cases"}, "no column 'cases'"),
+        ({}, {"strata": "place"}, "strata must be a list"),
+        ({}, {"max_delay": 0}, "max_delay must be a whole number from 1"),
+        ({}, {"every": "hour"}, "every must be one of 'day'"),
+        ({}, {"delay": None}, "either the column of report dates"),
+        ({}, {"report": "report"}, "either the column of report dates"),
+        ({}, {"count": "delay"}, "columns must differ"),
+        ({"date": [], "delay": [], "n": [], "report": []}, {}, "the table has no rows"),
+    ],
+)
+def test_mistakes_of_the_table_are_named(change, options, words):
+    with pytest.raises(tt.InputError, match=words):
+        read(GOOD | change, **{"strata": (), "duplicates": "error"} | options)
+
+
+def test_early_reports_can_be_dropped():
+    kept = read(GOOD | {"delay": [1, -2]}, strata=(), early="drop")
+    assert kept.totals().tolist() == [1.0, 0.0]
+    with pytest.raises(tt.InputError, match="no row is left"):
+        read(GOOD | {"delay": [-1, -2]}, strata=(), early="drop")
+
+
+def test_repeated_cells_need_a_word_from_the_user():
+    twice = {k: [*v, v[0]] for k, v in GOOD.items()}
+    with pytest.raises(tt.InputError, match="1 rows repeat a cell, first rows 0 and 2"):
+        read(twice, strata=(), duplicates="error")
+    assert read(twice, strata=(), duplicates="sum").totals()[0] == 2.0
+    assert read(twice, strata=(), duplicates="last").totals()[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("day", "words"),
+    [
+        ("2021-10-30", "before the first reference date, 2021-11-01"),
+        ("2021-12-24", "after the last report, 2021-11-02"),
+        ("2021-11-01", "nothing had been reported as of 2021-11-01"),
+        ("today", "must be a date such as"),
+        (7, "must be a date such as"),
+    ],
+)
+def test_as_of_dates_outside_the_data_are_refused(day, words):
+    table = {"date": ["2021-11-01"], "delay": [1], "n": [4]}
+    with pytest.raises(tt.InputError, match=words):
+        read(table, strata=()).as_of(day)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["genins", "raa", "abc", "ukmotor", "mortgage", "usauto"])
+def test_triangles_of_chainladder_come_and_go(name):
+    chainladder = pytest.importorskip("chainladder")
+    sample = chainladder.load_sample(name)
+    triangle = Triangle.from_chainladder(sample)
+    values = np.asarray(sample.values, float)
+    if triangle.strata:
+        return
+    back = triangle.to_chainladder()
+    np.testing.assert_allclose(np.nan_to_num(back.values), np.nan_to_num(values), rtol=1e-12)
+    with pytest.raises(tt.InputError, match="no chainladder Triangle"):
+        Triangle.from_chainladder(values)
+    daily = read(GOOD, strata=())
+    with pytest.raises(tt.InputError, match="not triangles by day"):
+        daily.to_chainladder()

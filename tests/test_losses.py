@@ -1,0 +1,345 @@
+"""Losses, penalties and constraints through the estimator: streams, files, labels, mistakes."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensortide as tt
+
+DAYS = np.arange("2026-01-01", "2026-03-01", dtype="datetime64[D]")
+
+
+def counts(seed=0, rate=0.7, shape=(8, 6, 30), rank=2):
+    """A manufactured Poisson tensor: its means and a draw."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.gamma(1.0, 1.0, (n, rank)) for n in shape]
+    mean = rate * np.einsum("ir,jr,kr->ijk", *factors)
+    return mean, rng.poisson(mean).astype(float)
+
+
+def table(x, first, last, *, zeros):
+    """The records of some days as a labelled table, with or without its zeros."""
+    part = x[:, :, first:last]
+    cells = np.argwhere(np.ones_like(part) if zeros else part > 0)
+    return {
+        "place": np.char.add("p", cells[:, 0].astype(str)),
+        "age": cells[:, 1],
+        "day": DAYS[cells[:, 2] + first],
+        "count": part[tuple(cells.T)],
+    }
+
+
+def error(model, mean, seen):
+    """The relative absolute error of the means in cells that were not seen."""
+    values = np.einsum("ir,jr,kr->ijk", *model.factors_)
+    return np.abs(values - mean)[~seen].sum() / mean[~seen].sum()
+
+
+def test_poisson_completion_recovers_a_poisson_tensor_better_than_least_squares():
+    ratios = []
+    for seed in range(5):
+        mean, x = counts(seed)
+        seen = np.random.default_rng(seed).random(x.shape) < 0.3
+        batch = tt.Batch(np.argwhere(seen), x[seen], shape=x.shape)
+        positive = {mode: tt.nonnegative() for mode in range(3)}
+        poisson = tt.OnlineCP(2, loss="poisson").fit(batch)
+        squares = tt.OnlineCP(2, penalties=positive).fit(batch)
+        ratios.append(error(poisson, mean, seen) / error(squares, mean, seen))
+    assert np.mean(ratios) < 0.9
+    assert max(ratios) < 1.05
+
+
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial", "squared"])
+def test_absent_zeros_are_the_same_as_listed_zeros(loss):
+    _, x = counts(1)
+    parts = {"place": tt.nonnegative()}
+    made = {"rank": 2, "loss": loss, "penalties": parts, "modes": ["place", "age", "day"],
+            "value": "count"}  # fmt: skip
+    method = tt.gocpt(alpha=0.1)
+    listed = tt.OnlineCP(**made, method=method).fit(table(x, 0, 20, zeros=True))
+    absent = tt.OnlineCP(**made, method=method, absent="zero").fit(
+        table(x, 0, 20, zeros=False), init=_aligned(listed, x), max_sweeps=0
+    )
+    a = listed.update(table(x, 20, 22, zeros=True))
+    b = absent.update(table(x, 20, 22, zeros=False))
+    assert b.objective == pytest.approx(a.objective, rel=0.02)
+
+
+def _aligned(model, x):
+    """The factors of a model in the order in which the labels of the sparse table appear."""
+    sparse = table(x, 0, 20, zeros=False)
+    rows = []
+    for factor, name in zip(model.factors_, ("place", "age", "day"), strict=True):
+        place = {label: k for k, label in enumerate(model.labels_[name].tolist())}
+        seen = list(dict.fromkeys(np.asarray(sparse[name]).tolist()))
+        rows.append(factor[[place[label] for label in seen]])
+    return rows
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_a_stream_of_counts_is_followed_by_both_objectives(method, absent):
+    _, x = counts(2, rate=2.0)
+    model = tt.OnlineCP(
+        2, method, loss="poisson", absent=absent, modes=["place", "age", "day"], value="count"
+    )
+    zeros = absent == "missing"
+    model.fit(table(x, 0, 15, zeros=zeros))
+    for day in range(15, 30):
+        info = model.update(table(x, day, day + 1, zeros=zeros))
+        assert np.isfinite(info.objective)
+    assert all((f >= 0.0).all() for f in model.factors_)
+    assert model.score(table(x, 0, 30, zeros=True)) > 0.5
+
+
+def test_a_label_that_was_all_zero_comes_back_when_counts_arrive():
+    made = tt.OnlineCP(1, "gocpte", loss="poisson", absent="zero", modes=["a", "b"], value="n")
+    made.fit({"a": ["x", "x", "y"], "b": [1, 2, 1], "n": [4.0, 5.0, 0.0]})
+    for day in range(3, 9):
+        made.update({"a": ["x", "y"], "b": [day, day], "n": [5.0, 4.0]})
+    assert made.predict({"a": ["y"], "b": [8]})[0] > 1.0
+
+
+def test_smooth_ties_days_in_the_order_of_the_calendar_not_of_arrival():
+    rng = np.random.default_rng(3)
+    shuffled = rng.permutation(40)
+    wave = 5.0 + 4.0 * np.sin(np.arange(40) / 6.0)
+    values = wave + rng.normal(0.0, 1.5, (6, 40))
+    records = {
+        "place": np.repeat([f"p{i}" for i in range(6)], 40),
+        "day": np.tile(DAYS[shuffled], 6),
+        "value": values[:, shuffled].ravel(),
+    }
+    errors = {}
+    for name, parts in {"rough": None, "smooth": {"day": tt.smooth(weight=1.0)}}.items():
+        model = tt.OnlineCP(1, penalties=parts).fit(records)
+        fitted = model.predict({"place": ["p0"] * 40, "day": DAYS[:40]})
+        errors[name] = np.abs(fitted / fitted.mean() - wave / wave.mean()).mean()
+    assert errors["smooth"] < 0.8 * errors["rough"]
+
+
+def test_a_season_ties_each_day_to_the_same_day_of_the_week_before():
+    day = np.arange(28)
+    x = np.where(day % 7 >= 5, 1.0, 3.0)[None, :] * np.array([[1.0], [2.0]])
+    seen = np.ones_like(x, bool)
+    seen[:, 24:] = False  # the last days, a weekend among them, are unknown but listed once
+    cells = np.argwhere(seen)
+    batch = tt.Batch(cells, x[seen], shape=x.shape)
+    model = tt.OnlineCP(1, tt.gocpt(beta=1e-6), penalties={1: tt.smooth(7)}).fit(batch)
+    values = model.factors_[0] @ model.factors_[1].T
+    np.testing.assert_allclose(values, x, rtol=0.05)
+
+
+def test_a_random_walk_goes_on_over_a_gap():
+    records = {"a": ["p", "q"] * 3, "day": np.repeat(DAYS[[0, 1, 10]], 2), "value": [1.0] * 6}
+    model = tt.OnlineCP(1, penalties={"day": tt.smooth()}).fit(records)
+    assert model.predict({"a": ["p"], "day": DAYS[[10]]})[0] == pytest.approx(1.0, rel=0.05)
+
+
+def test_fixed_rows_stay_and_new_ones_are_free():
+    _, x = counts(4, rate=3.0)
+    made = {"modes": ["place", "age", "day"], "value": "count", "loss": "poisson"}
+    model = tt.OnlineCP(2, "gocpt", **made, penalties={"age": tt.fixed([1, 2])})
+    model.fit(table(x, 0, 10, zeros=True), init=_start(x))
+    before = model.factors_[1]
+    np.testing.assert_array_equal(before[1:3], _start(x)[1][1:3])
+    model.update(table(x, 10, 12, zeros=True))
+    after = model.factors_[1]
+    np.testing.assert_array_equal(after[1:3], before[1:3])
+    assert (after[0] != before[0]).any()
+    whole = tt.OnlineCP(2, "gocpt", **made, penalties={"age": tt.fixed()})
+    whole.fit(table(x, 0, 10, zeros=True))
+    old = whole.factors_[1]
+    whole.update(table(x, 10, 12, zeros=True))
+    np.testing.assert_array_equal(whole.factors_[1], old)
+
+
+def _start(x):
+    rng = np.random.default_rng(0)
+    return [rng.random((n, 2)) + 0.5 for n in (*x.shape[:2], 10)]
+
+
+def test_a_simplex_mode_holds_a_distribution_per_component():
+    _, x = counts(5, rate=3.0)
+    model = tt.OnlineCP(
+        2, "gocpt", loss="poisson", modes=["place", "age", "day"], value="count",
+        penalties={"age": tt.simplex()},
+    )  # fmt: skip
+    model.fit(table(x, 0, 10, zeros=True))
+    model.update(table(x, 10, 12, zeros=True))
+    ages = model.factors_[1]
+    np.testing.assert_allclose(ages.sum(axis=0), 1.0, atol=1e-6)
+    assert (ages >= 0.0).all()
+
+
+def test_l1_makes_loadings_exactly_zero():
+    _, x = counts(6)
+    parts = {1: [tt.l1(0.5), tt.nonnegative()]}
+    dense = tt.OnlineCP(3, loss="poisson").fit(x)
+    sparse = tt.OnlineCP(3, loss="poisson", penalties=parts).fit(x)
+    assert (sparse.factors_[1] == 0.0).sum() > (dense.factors_[1] == 0.0).sum()
+
+
+def test_log_odds_are_predicted_as_probabilities():
+    rng = np.random.default_rng(7)
+    odds = np.einsum("ir,jr,kr->ijk", *(1.5 * rng.standard_normal((n, 2)) for n in (12, 10, 15)))
+    x = (rng.random(odds.shape) < 1.0 / (1.0 + np.exp(-odds))).astype(float)
+    model = tt.OnlineCP(2, tt.gocpt(beta=0.05), loss="bernoulli").fit(x)
+    cells = np.argwhere(np.ones_like(x))
+    p = model.predict(cells)
+    assert ((p >= 0.0) & (p <= 1.0)).all()
+    assert ((p > 0.5) == (x.ravel() > 0.5)).mean() > 0.7
+
+
+def test_huber_is_not_moved_by_outliers_as_least_squares_is():
+    rng = np.random.default_rng(8)
+    truth = np.einsum("ir,jr,kr->ijk", *(rng.standard_normal((n, 1)) for n in (8, 8, 8)))
+    x = truth + 0.05 * rng.standard_normal(truth.shape)
+    x.flat[rng.choice(x.size, 25, replace=False)] += 30.0
+    misses = {}
+    for loss in ("squared", tt.losses.Huber(0.3)):
+        model = tt.OnlineCP(1, loss=loss).fit(x)
+        values = np.einsum("ir,jr,kr->ijk", *model.factors_)
+        misses[str(loss)] = np.abs(values - truth).mean()
+    assert misses["Huber(delta=0.3)"] < 0.3 * misses["squared"]
+
+
+def test_any_differentiable_loss_can_be_given():
+    _, x = counts(9, rate=2.0)
+    own = tt.losses.Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2.0 * (y - x))
+    by_slope = tt.OnlineCP(2, loss=own).fit(x, max_sweeps=2000, tol=1e-9)
+    exact = tt.OnlineCP(2).fit(x, tol=1e-9)
+    assert by_slope.info_.objective == pytest.approx(exact.info_.objective, rel=1e-3)
+    with pytest.raises(tt.InputError, match="functions of your own cannot be saved"):
+        by_slope.save("never-written")
+
+
+def test_saved_and_loaded_goes_on_with_the_same_bits(tmp_path):
+    _, x = counts(10, rate=2.0)
+    model = tt.OnlineCP(
+        2, "gocpte", loss=tt.losses.NegativeBinomial(5.0), modes=["place", "age", "day"],
+        value="count", penalties={"day": [tt.smooth(7, 0.5), tt.ridge(0.1)], "age": tt.fixed([1])},
+    )  # fmt: skip
+    model.fit(table(x, 0, 10, zeros=True))
+    model.save(tmp_path / "model")
+    twin = tt.load(tmp_path / "model")
+    assert twin.loss == tt.losses.NegativeBinomial(5.0)
+    for day in (10, 11):
+        model.update(table(x, day, day + 1, zeros=True))
+        twin.update(table(x, day, day + 1, zeros=True))
+    for a, b in zip(model.factors_, twin.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_tracked_run_keeps_its_loss(tmp_path):
+    _, x = counts(11)
+    with tt.Tracker.create(
+        tmp_path / "run", 2, modes=["place", "age", "day"], value="count", loss="poisson",
+        penalties={"day": tt.smooth()},
+    ) as run:  # fmt: skip
+        run.ingest(table(x, 0, 10, zeros=True))
+    with tt.Tracker.open(tmp_path / "run") as run:
+        run.ingest(table(x, 10, 11, zeros=True))
+        assert run.model.loss == tt.losses.Poisson()
+        assert (run.model.factors_[0] >= 0.0).all()
+
+
+def test_another_rank_stays_non_negative():
+    _, x = counts(12, rate=2.0)
+    model = tt.OnlineCP(3, loss="poisson").fit(x)
+    model.change_rank(4)
+    model.update(x[:, :, :2])
+    assert all((f >= 0.0).all() for f in model.factors_)
+    lost = model.change_rank(2)
+    assert 0.0 < lost < 1.0
+    assert all((f >= 0.0).all() for f in model.factors_)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "poison"}, "loss must be one of"),
+        ({"loss": 3}, "loss must be one of"),
+        ({"penalties": [tt.smooth()]}, "penalties must be a dict"),
+        ({"penalties": {"day": "smooth"}}, "must be parts such as"),
+        ({"penalties": {"day": [tt.simplex(), tt.l1(1.0)]}}, "does not go with"),
+        ({"penalties": {"day": [tt.simplex(), tt.nuclear(1.0)]}}, "one of simplex and nuclear"),
+        ({"loss": "poisson", "penalties": {"day": tt.nuclear(1.0)}}, "needs non-negative"),
+        ({"loss": "gamma", "absent": "zero"}, "has no zeros"),
+        ({"loss": "poisson", "method": "mast"}, "is made for least squares"),
+        ({"penalties": {"day": tt.smooth()}, "method": "olstec"}, "is made for least squares"),
+        ({"loss": "poisson", "method": tt.gocpte(strategy="imputed")}, "least squares"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_any_data(options, words):
+    with pytest.raises(tt.InputError, match=words):
+        tt.OnlineCP(**{"rank": 2, "method": "gocpte"} | options)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: tt.smooth(0), "period must be"),
+        (lambda: tt.smooth(7, -1.0), "weight of smoothness"),
+        (lambda: tt.l1(-1.0), "weight of the L1"),
+        (lambda: tt.ridge("much"), "weight of the ridge"),
+        (lambda: tt.fixed("Berlin"), "must be a list"),
+        (lambda: tt.losses.Huber(-1.0), "delta"),
+    ],
+)
+def test_parts_refuse_what_they_cannot_be_made_of(make, words):
+    with pytest.raises(tt.InputError, match=words):
+        make()
+
+
+def test_labels_without_a_distance_cannot_be_smooth():
+    records = {"place": ["a", "b"], "day": DAYS[:2], "value": [1.0, 2.0]}
+    with pytest.raises(tt.InputError, match="mode 'place' has text labels"):
+        tt.OnlineCP(1, penalties={"place": tt.smooth()}).fit(records)
+    with pytest.raises(tt.InputError, match="no mode 'when'"):
+        tt.OnlineCP(1, penalties={"when": tt.smooth()}).fit(records)
+
+
+def test_a_value_outside_the_loss_leaves_the_model_as_it_was():
+    _, x = counts(13)
+    model = tt.OnlineCP(2, "gocpte", loss="poisson", modes=["place", "age", "day"], value="count")
+    model.fit(table(x, 0, 10, zeros=True))
+    before = model.factors_
+    bad = table(x, 10, 11, zeros=True)
+    bad["count"][3] = -2.0
+    with pytest.raises(tt.InputError, match="loss 'poisson' takes values from 0 on"):
+        model.update(bad)
+    for a, b in zip(before, model.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_too_many_zeros_for_a_loss_that_has_to_look_at_each_are_refused():
+    coords = np.array([[0, 0, 0], [999, 999, 999]])
+    batch = tt.Batch(coords, np.array([1.0, 1.0]), shape=(1000, 1000, 1000))
+    with pytest.raises(tt.InputError, match=r"look at every zero, 1.0e\+09 cells"):
+        tt.OnlineCP(1, loss="bernoulli", absent="zero").fit(batch)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_records_does_not_matter(seed):
+    _, x = counts(14, shape=(4, 3, 6))
+    model = tt.OnlineCP(2, loss="poisson", modes=["place", "age", "day"], value="count")
+    model.fit(table(x, 0, 5, zeros=True))
+    twin, last = model.copy(), table(x, 5, 6, zeros=True)
+    order = np.random.default_rng(seed).permutation(len(last["count"]))
+    model.update(last)
+    twin.update({name: column[order] for name, column in last.items()})
+    for a, b in zip(model.factors_, twin.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_dates_may_be_given_as_python_dates():
+    records = {"a": ["p", "p"], "day": [dt.date(2026, 1, 1), dt.date(2026, 1, 2)], "value": [1, 2]}
+    model = tt.OnlineCP(1, penalties={"day": [tt.smooth(), tt.fixed([dt.date(2026, 1, 1)])]})
+    assert model.fit(records).shape_ == (1, 2)

@@ -72,7 +72,8 @@ def scores(quantiles: Floats, truth: Floats, levels: Sequence[float] = LEVELS) -
         inside = (lower <= truth) & (truth <= upper)
         covered[round(1.0 - alpha, 6)] = inside.astype(float)
     parts = [weight * part for part in (spread, over, under)]
-    return Scores(sum(parts, np.zeros(truth.shape)), *parts, median - truth, covered)
+    total = parts[0] + parts[1] + parts[2]
+    return Scores(total, parts[0], parts[1], parts[2], median - truth, covered)
 
 
 def on_log_scale(quantiles: Floats, truth: Floats) -> tuple[Floats, Floats]:

@@ -39,3 +39,28 @@ def watched_sweeps(
             )
 
         yield tell
+
+
+@contextmanager
+def watched_days(total: int, *, show: bool | None) -> Iterator[Callable[[str], None]]:
+    """Give a callback that is told each as-of day that is done; draws a bar if somebody watches."""
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("as of {task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Remaining(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("...", total=total)
+
+        def tell(day: str) -> None:
+            progress.update(task, advance=1, description=day)
+
+        yield tell

@@ -1,0 +1,103 @@
+"""Nowcasts in the form of the German Nowcast Hub: one row per target and quantile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.errors import InputError
+from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
+from tensortide.nowcast.replay import WARM_UP, as_of_days
+from tensortide.nowcast.scoring import LEVELS
+from tensortide.nowcast.triangle import Triangle
+from tensortide.readers.progress import watched_days
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DAYS, HORIZONS = 7, 29
+
+
+def total_label(labels: Sequence[Any]) -> str:
+    """Return what the sum over some labels is called.
+
+    Age groups sum to the group from the youngest on; names with a common beginning to that.
+
+    >>> total_label(["00-04", "05-14", "80+"]), total_label(["DE-BW", "DE-BY"])
+    ('00+', 'DE')
+    >>> total_label(["north", "south"])
+    'all'
+    """
+    texts = [str(label) for label in labels]
+    if all(re.fullmatch(r"\d+(-\d+|\+)", text) for text in texts):
+        youngest = min(texts, key=lambda text: int(re.split(r"[-+]", text)[0]))
+        return re.split(r"[-+]", youngest)[0] + "+"
+    first, last = min(texts), max(texts)
+    alike = [a == b for a, b in zip(first, last, strict=False)]
+    shared = first[: alike.index(False) if False in alike else len(alike)].rstrip("-_ ./")
+    return shared if shared and len(texts) > 1 and shared not in texts else "all"
+
+
+def hub_rows(nowcast: Nowcast, levels: Sequence[float] = LEVELS) -> pa.Table:
+    """Return the 7-day sums of the whole and of every single stratum, horizons 0 to 28.
+
+    The first stratum is the location, the second the age group; a stratum that a unit sums
+    over has the name of its sum.
+    """
+    import pyarrow as pa
+
+    units = nowcast.units
+    if len(units.strata) > 2:
+        raise InputError(
+            f"the hub's format has a location and an age group, not {len(units.strata)} strata."
+        )
+    _, _, found = nowcast.quantiles(levels, days=DAYS)
+    found = found[:, :HORIZONS]
+    sums = [total_label(known) for known in nowcast.triangle.labels]
+    single = [u for u, key in enumerate(units.keys) if sum(part is not None for part in key) <= 1]
+    live = np.isfinite(found[single])
+    unit, horizon, level = np.nonzero(live)
+    names: list[list[str]] = [[], []]
+    for k in range(2):
+        for u in single:
+            inside = k < len(units.strata)
+            label = units.keys[u][k] if inside else None
+            total = sums[k] if inside else ("all", "00+")[k]
+            names[k].append(total if label is None else str(label))
+    dates = nowcast.triangle.days()[::-1]
+    return pa.table(
+        {
+            "location": np.array(names[0])[unit],
+            "age_group": np.array(names[1])[unit],
+            "forecast_date": np.full(len(unit), nowcast.as_of_date),
+            "target_end_date": dates[horizon],
+            "quantile": np.array(levels, float)[level],
+            "value": found[single][live],
+        }
+    )
+
+
+def hub_table(
+    triangle: Triangle,
+    first: Any,
+    last: Any,
+    make: Callable[[], Nowcaster] = Nowcaster,
+    *,
+    warm_up: int = WARM_UP,
+    progress: bool | None = None,
+) -> pa.Table:
+    """Return the rows of all as-of days from `first` to `last`, each as of its day."""
+    import pyarrow as pa
+
+    tables, nowcaster = [], make()
+    begin, days = as_of_days(triangle, [first, last], warm_up)
+    with watched_days(len(days), show=progress) as tell:
+        for day in days:
+            nowcast = nowcaster.update(triangle.as_of(day))
+            if day >= begin:
+                tables.append(hub_rows(nowcast))
+            tell(str(day))
+    return pa.concat_tables(tables)

@@ -1,0 +1,208 @@
+"""Intervals learned from a model's own past: how far its nowcasts were from what came later.
+
+The layer sees nowcasts only, never the model, so every model gets the same one.  A *target* is the
+sum of a unit over `days` neighbouring dates, ending `age` periods before the as-of period.
+
+    v = R + 1 + (0.04 N)^2                      R unseen, N nowcast: a Poisson part, a relative part
+    e = truth known today - N of an earlier day; the truth is final once its delays are over, before
+        that (but not younger than SETTLING) it is today's nowcast, whose own variance is added
+    s^2 = faded mean of e^2 / v                 by age, drawn to the mean of its level
+    quantile p: N + z_p sqrt(s^2 v)             never below what is published less corrections
+
+The constants were chosen on forecast dates before 2021-11-22 (docs/nowcasting.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from tensortide.core.types import Floats, Positions
+
+RELATIVE = 0.04  # share of a nowcast that its error has beside the Poisson part
+HALF_LIFE = 70.0  # periods after which a past error counts half
+SETTLING = 7  # age from which today's nowcast stands in for the truth
+PRIOR_LEVEL, PRIOR_UNIT = 5.0, 10.0  # past days that the prior spread, and the level's, are worth
+MEMORY = 150  # past as-of days that are kept
+CORRECTED = 0.01  # share of a published count that a correction may take back
+LARGE = 500.0  # nowcast from which the sum of many errors has lighter tails
+
+
+@dataclass
+class Spread:
+    """The past nowcasts of all units, newest first, and the spread learned from them.
+
+    Arrays are (days back) x units x ages; ``unit_keys`` names the units, so that new ones can
+    join on the way.
+    """
+
+    unit_keys: list[tuple[object, ...]] = field(default_factory=list)
+    nowcasts: Floats = field(default_factory=lambda: np.empty((0, 0, 0)))
+    unseen: Floats = field(default_factory=lambda: np.empty((0, 0, 0)))
+
+    def remember(self, keys: Sequence[tuple[object, ...]], nowcast: Floats, unseen: Floats) -> None:
+        """Add a day's nowcasts (units x ages)."""
+        self._align(keys, nowcast.shape[1])
+        self.nowcasts = np.concatenate([nowcast[None], self.nowcasts])[:MEMORY]
+        self.unseen = np.concatenate([unseen[None], self.unseen])[:MEMORY]
+
+    def skip(self, periods: int) -> None:
+        """Leave room for report dates on which there was no nowcast."""
+        shape = (min(periods, MEMORY), *self.nowcasts.shape[1:])
+        gap = np.full(shape, np.nan)
+        self.nowcasts = np.concatenate([gap, self.nowcasts])[:MEMORY]
+        self.unseen = np.concatenate([gap, self.unseen])[:MEMORY]
+
+    def _align(self, keys: Sequence[tuple[object, ...]], n_ages: int) -> None:
+        """Bring the past to the units and ages of today; what did not exist then is NaN."""
+        if list(keys) == self.unit_keys and self.nowcasts.shape[2] == n_ages:
+            return
+        place = {key: k for k, key in enumerate(keys)}
+        for name in ("nowcasts", "unseen"):
+            old = getattr(self, name)
+            new = np.full((len(old), len(keys), n_ages), np.nan)
+            for k, key in enumerate(self.unit_keys):
+                if key in place:
+                    new[:, place[key], : old.shape[2]] = old[:, k, :n_ages]
+            setattr(self, name, new)
+        self.unit_keys = list(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """A day's nowcast of all units: units x ages; `past` has the final counts of older dates."""
+
+    level: Positions
+    published: Floats
+    unseen: Floats
+    past: Floats
+
+    @property
+    def nowcast(self) -> Floats:
+        """What is published and what is still to come."""
+        return self.published + self.unseen
+
+
+def windowed(daily: Floats, days: int) -> Floats:
+    """Return sums over `days` ages from each age on (last axis); shorter at the end by days - 1.
+
+    >>> windowed(np.arange(4.0), 2).tolist()
+    [1.0, 3.0, 5.0]
+    """
+    running = np.cumsum(daily, axis=-1)
+    before = np.concatenate([np.zeros((*daily.shape[:-1], 1)), running], axis=-1)
+    return np.asarray(before[..., days:] - before[..., :-days])
+
+
+def spreads(today: Today, spread: Spread, days: int) -> tuple[Floats, Floats, Floats]:
+    """Return published, nowcast and standard deviation of all targets: units x ages.
+
+    `spread` holds the days before today.  Targets that reach back before the data are NaN.
+    """
+    n_ages = today.published.shape[1]
+    final = today.past
+    daily = np.concatenate([today.nowcast, final], axis=1)
+    truth = windowed(daily, days)  # what is known today of the target of each age
+    published = windowed(np.concatenate([today.published, final], axis=1), days)[:, :n_ages]
+    zeros = np.zeros_like(final)
+    missing = windowed(np.concatenate([today.unseen, zeros], axis=1), days)[:, :n_ages]
+    now = _padded(truth[:, :n_ages], n_ages)
+    published, missing = _padded(published, n_ages), _padded(missing, n_ages)
+    scale = _scale(now, missing)
+    s2 = _learned(today.level, truth, scale, spread, days, n_ages)
+    return published, now, np.sqrt(s2 * scale)
+
+
+def quantiles(published: Floats, now: Floats, sd: Floats, levels: Sequence[float]) -> Floats:
+    """Return the quantiles of each target, last axis the levels.
+
+    The middle of a large sum's distribution is a little wider, its tails lighter, than a
+    normal one's with the same spread.
+    """
+    share = np.maximum(now, 0.0) / (np.maximum(now, 0.0) + LARGE)
+    floor = np.maximum((1.0 - CORRECTED) * published - 0.5, 0.0)
+    parts = []
+    for level in levels:
+        z = NormalDist().inv_cdf(level)
+        # 1 + 0.2 share at the quartiles, 1 at z = 1.28, 1 - 0.1 share from z = 1.96 on
+        bend = float(np.interp(abs(z), [0.674, 1.282, 1.96], [0.2, 0.0, -0.1]))
+        parts.append(np.maximum(now + z * (1.0 + bend * share) * sd, floor))
+    return np.stack(parts, axis=-1)
+
+
+def _scale(now: Floats, missing: Floats) -> Floats:
+    relative = RELATIVE * np.maximum(now, 0.0)
+    return np.asarray(np.maximum(missing, 0.0) + 1.0 + relative * relative)
+
+
+def _padded(array: Floats, width: int) -> Floats:
+    """Return the array with NaN up to a width."""
+    short = width - array.shape[1]
+    if short <= 0:
+        return array
+    return np.concatenate([array, np.full((len(array), short), np.nan)], axis=1)
+
+
+def _learned(
+    level: Positions, truth: Floats, scale: Floats, spread: Spread, days: int, n_ages: int
+) -> Floats:
+    """Return s^2 of each unit and age.
+
+    In two rounds: the first learns how much today's nowcasts lack, the second adds that to the
+    errors that were measured against them.
+    """
+    s2 = np.ones((len(truth), n_ages))
+    if not len(spread.nowcasts) or spread.nowcasts.shape[2] < days:
+        return s2
+    past = windowed(spread.nowcasts, days)
+    width = past.shape[2]
+    back = np.arange(1, len(past) + 1)
+    age = back[:, None] + np.arange(width)  # how old the target of that day is today
+    there = (age < truth.shape[1]) & (age >= SETTLING)
+    known = np.where(there, truth[:, np.minimum(age, truth.shape[1] - 1)], np.nan)
+    error = known.transpose(1, 0, 2) - past
+    own = _scale(past, windowed(spread.unseen, days))
+    fade = 0.5 ** ((back - 1.0) / HALF_LIFE)
+    live = np.isfinite(error)
+    squares = np.where(live, error * error, 0.0)
+    weights = np.zeros((len(truth), n_ages))
+    weights[:, :width] = np.einsum("l,luh->uh", fade, live.astype(float))
+    weights = _over_ages(weights)
+    young, place = age < n_ages, np.minimum(age, n_ages - 1)
+    lacking = np.zeros_like(squares)
+    for _ in range(2):
+        ratio = np.where(live, (squares + lacking) / np.where(live, own, 1.0), 0.0)
+        sums = np.zeros((len(truth), n_ages))
+        sums[:, :width] = np.einsum("l,luh->uh", fade, ratio)
+        s2 = _drawn(level, _over_ages(sums), weights)
+        variance = np.nan_to_num(s2 * scale)
+        lacking = np.where(young, variance[:, place], 0.0).transpose(1, 0, 2)
+    return s2
+
+
+def _drawn(level: Positions, sums: Floats, weights: Floats) -> Floats:
+    """Return the mean of each unit, drawn to that of its level, which is drawn to one."""
+    s2 = np.ones_like(sums)
+    means = {}
+    for number in np.unique(level):
+        mine = level == number
+        means[number] = (sums[mine].mean(axis=0) + PRIOR_LEVEL) / (
+            weights[mine].mean(axis=0) + PRIOR_LEVEL
+        )
+    for number, mean in means.items():
+        mine = level == number
+        # a level of a single unit (the whole) is drawn to the next finer one
+        drawn = means.get(number + 1, mean) if mine.sum() == 1 else mean
+        s2[mine] = (sums[mine] + PRIOR_UNIT * drawn) / (weights[mine] + PRIOR_UNIT)
+    return s2
+
+
+def _over_ages(array: Floats) -> Floats:
+    """Smooth over neighbouring ages by a triangle of half-width two."""
+    n = array.shape[1]
+    apart = np.abs(np.arange(n)[:, None] - np.arange(n))
+    kernel = np.maximum(0.0, 1.0 - apart / 3.0)
+    return np.asarray(array @ (kernel / kernel.sum(axis=0)))

@@ -1,0 +1,225 @@
+"""`Nowcaster`: a step per report date, several count models averaged, intervals from the past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tensortide.core.types import Floats, Positions
+from tensortide.errors import InputError, NotFittedError
+from tensortide.nowcast.counts import CountModel, Settings
+from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
+from tensortide.nowcast.ladder import HazardLadder
+from tensortide.nowcast.scoring import LEVELS, check_levels
+from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.triangle import Triangle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RANKS = (3, 4, 6)
+BACK = 200  # final dates beyond the open ones that intervals may look at
+
+
+class Ladder(Protocol):
+    """A completion of triangles without memory: any of `tensortide.nowcast.ladder`."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def window(self, max_delay: int) -> int:
+        """Return the dates that are needed."""
+        ...
+
+    def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
+        """Return what is still to come: units x ages."""
+        ...
+
+
+@dataclass(frozen=True)
+class Nowcast:
+    """The nowcast of an as-of day: every unit (sum over strata) and every date still open.
+
+    `published` and `unseen` are units x ages, the as-of date first.
+    """
+
+    triangle: Triangle
+    units: Units
+    today: Today
+    spread: Spread
+    levels: tuple[float, ...] = LEVELS
+
+    @property
+    def as_of_date(self) -> np.datetime64:
+        """The as-of date."""
+        return self.triangle.as_of_date
+
+    def unit(self, **labels: Any) -> int:
+        """Return the number of a unit: ``unit(age_group="80+")``, strata left out are summed."""
+        for name in labels:
+            self.triangle._axis(name)
+        key = tuple(labels.get(name) for name in self.units.strata)
+        if key not in self.units.keys:
+            raise InputError(f"there is no unit {labels!r} as of {self.as_of_date}.")
+        return self.units.keys.index(key)
+
+    def quantiles(
+        self, levels: Sequence[float] | None = None, *, days: int = 1
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return published, nowcast (units x ages) and quantiles (units x ages x levels).
+
+        With `days` 7 a target is the sum of seven dates that ends at that age.
+        """
+        chosen = check_levels(self.levels if levels is None else levels)
+        published, now, sd = spreads(self.today, self.spread, days)
+        return published, now, quantiles(published, now, sd, chosen.tolist())
+
+    def to_table(
+        self,
+        levels: Sequence[float] | None = None,
+        *,
+        days: int = 1,
+        by: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return a row per unit and date: strata, date, reported, median and quantiles.
+
+        `by` picks one kind of sum: ``[]`` the whole, ``["age_group"]``, ...; by default all.
+        """
+        import pyarrow as pa
+
+        chosen = list(self.levels if levels is None else levels)
+        published, _, found = self.quantiles(chosen, days=days)
+        keep = np.arange(len(self.units.keys))
+        if by is not None:
+            wanted = {self.triangle._axis(name) for name in by}
+            keep = np.array(
+                [
+                    u
+                    for u, key in enumerate(self.units.keys)
+                    if {k for k, label in enumerate(key) if label is not None} == wanted
+                ]
+            )
+        dates = self.triangle.days()[::-1][: published.shape[1]]
+        live = np.isfinite(published[keep])
+        unit, age = np.nonzero(live)
+        columns: dict[str, Any] = {
+            name: [self.units.keys[keep[u]][k] for u in unit]
+            for k, name in enumerate(self.units.strata)
+        }
+        columns["date"] = dates[age]
+        columns["reported"] = published[keep][live]
+        for k, level in enumerate(chosen):
+            columns["median" if level == 0.5 else f"q{level:g}"] = found[keep][live][:, k]
+        return pa.table(columns)
+
+
+@dataclass
+class Nowcaster:
+    """Completes a reporting triangle day by day.
+
+    Parameters
+    ----------
+    ranks
+        Ranks of the count models that are averaged; one number picks a single model.
+    ladders
+        Chain-ladders that join the average; by default one by weekday, as a hedge.
+    settings, seed
+        Constants and start of the count models.
+
+    Examples
+    --------
+    >>> import tensortide as tt
+    >>> days = tt.simulate.admissions(days=40, seed=1, corrected=0.0)
+    >>> tables = [day for day in days]
+    >>> table = {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
+    >>> triangle = Triangle.from_table(
+    ...     table, reference="date", delay="delay", count="count", strata=["place", "age"],
+    ...     max_delay=7)
+    >>> nowcast = Nowcaster(ranks=2).update(triangle)
+    >>> nowcast.quantiles()[2].shape[1:]
+    (7, 7)
+    """
+
+    ranks: int | Sequence[int] = RANKS
+    ladders: Sequence[Ladder] = (HazardLadder(),)
+    settings: Settings = field(default_factory=Settings)
+    seed: int = 0
+    name: str = "tensortide"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a rank."""
+        listed = [self.ranks] if isinstance(self.ranks, int) else list(self.ranks)
+        if not all(isinstance(r, int) and 1 <= r <= 100 for r in listed):
+            raise InputError(f"ranks must be whole numbers from 1 to 100, not {self.ranks!r}.")
+        if not listed and not self.ladders:
+            raise InputError("a nowcaster needs at least one rank or ladder.")
+        self._members = [CountModel(r, self.settings, self.seed) for r in listed]
+        self._spread = Spread()
+        self._last: int | None = None
+        self.nowcast_: Nowcast | None = None
+
+    def update(self, triangle: Triangle) -> Nowcast:
+        """Take the triangle as of a later day and return its nowcast.
+
+        Only reports until that day can matter.  Days may be skipped; going back is refused.
+        """
+        if self._last is not None and triangle.last <= self._last:
+            raise InputError(
+                f"the triangle is as of {triangle.as_of_date}, which this nowcaster has seen; "
+                "go on with a later day, or make a new nowcaster."
+            )
+        missed = self._missing(triangle)
+        windows = [m.window(triangle.max_delay) for m in self._members]
+        widest = max(windows + [m.window(triangle.max_delay) for m in self.ladders])
+        whole = Snapshot(triangle, widest)
+        units = Units.of(whole)
+        parts = [
+            units.total(model.step(Snapshot(triangle, window)))
+            for model, window in zip(self._members, windows, strict=True)
+        ]
+        for ladder in self.ladders:
+            cut = Snapshot(triangle, ladder.window(triangle.max_delay))
+            parts.append(ladder.unseen(cut, units))
+        unseen = np.mean(parts, axis=0)
+        return self._told(triangle, units, whole, unseen, missed)
+
+    def _missing(self, triangle: Triangle) -> int:
+        """Return how many report dates were skipped."""
+        return 0 if self._last is None else triangle.last - self._last - 1
+
+    def _told(
+        self, triangle: Triangle, units: Units, snapshot: Snapshot, unseen: Floats, missed: int
+    ) -> Nowcast:
+        if missed:
+            self._spread.skip(missed)
+        self._spread._align(units.keys, unseen.shape[1])
+        today = Today(
+            units.level, units.total(snapshot.published), unseen, _past(triangle, units, snapshot)
+        )
+        before = Spread(list(self._spread.unit_keys), self._spread.nowcasts, self._spread.unseen)
+        self._spread.remember(units.keys, today.nowcast, unseen)
+        self._last = triangle.last
+        self.nowcast_ = Nowcast(triangle, units, today, before)
+        return self.nowcast_
+
+    def nowcast(self) -> Nowcast:
+        """Return the newest nowcast."""
+        if self.nowcast_ is None:
+            raise NotFittedError("this nowcaster has seen no triangle yet; call update.")
+        return self.nowcast_
+
+
+def _past(triangle: Triangle, units: Units, snapshot: Snapshot) -> Floats:
+    """Return the final counts of dates that are complete: units x dates, the newest first."""
+    ages: Positions = triangle.n_dates - 1 - triangle.dates
+    first, last = snapshot.n_ages, min(triangle.n_dates, snapshot.n_ages + BACK)
+    width = max(last - first, 0)
+    kept = (ages >= first) & (ages < last) & triangle.within()
+    flat = snapshot.cell_of(triangle.codes[kept]) * width + ages[kept] - first
+    sums = np.bincount(flat, triangle.counts[kept], len(snapshot.cells) * width)
+    return units.total(np.asarray(sums, np.float64).reshape(len(snapshot.cells), width))

@@ -1,0 +1,153 @@
+"""What is known on one as-of day, arranged for models: the newest dates by age, all cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.types import Flags, Floats, Positions
+from tensortide.nowcast.triangle import Triangle
+
+_MONDAY = 3  # 1970-01-01 was a Thursday
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A triangle as of its last day, cut to the newest `window` dates.
+
+    *Cells* are the combinations of strata that have been reported; *age* counts periods back
+    from the as-of period, so a date of age a has its delays 0..a known.
+    """
+
+    triangle: Triangle
+    window: int
+
+    @cached_property
+    def recent(self) -> Triangle:
+        """The increments of the window, without negative ones."""
+        t = self.triangle
+        inside = (t.dates > t.n_dates - 1 - self.n_dates) & t.within()
+        return t._only(inside).without_negatives()
+
+    @property
+    def n_dates(self) -> int:
+        """Dates in the window."""
+        return min(self.window, self.triangle.n_dates)
+
+    @property
+    def n_delays(self) -> int:
+        """Delays of the triangle, 0 included."""
+        return self.triangle.max_delay + 1
+
+    @property
+    def n_ages(self) -> int:
+        """Ages of dates that are not complete yet."""
+        return min(self.triangle.max_delay, self.triangle.n_dates)
+
+    @cached_property
+    def cells(self) -> Positions:
+        """The combinations of strata that occur, (n, k) codes in order."""
+        codes = self.triangle.codes
+        if not codes.shape[1]:
+            return np.zeros((1, 0), np.int64)
+        return np.asarray(np.unique(codes, axis=0))
+
+    def cell_of(self, codes: Positions) -> Positions:
+        """Return the number of the cell of each record."""
+        if not codes.shape[1]:
+            return np.zeros(len(codes), np.int64)
+        sizes = [len(known) for known in self.triangle.labels]
+        known = np.ravel_multi_index(tuple(self.cells.T), sizes)
+        return np.asarray(np.searchsorted(known, np.ravel_multi_index(tuple(codes.T), sizes)))
+
+    @cached_property
+    def published(self) -> Floats:
+        """What is published, corrections included: cells x ages, the as-of date first."""
+        t = self.triangle
+        ages = t.n_dates - 1 - t.dates
+        kept = (ages < self.n_ages) & t.within()
+        flat = self.cell_of(t.codes[kept]) * self.n_ages + ages[kept]
+        sums = np.bincount(flat, t.counts[kept], len(self.cells) * self.n_ages)
+        return np.asarray(sums.reshape(len(self.cells), self.n_ages))
+
+    @cached_property
+    def weekdays(self) -> Positions:
+        """The weekday (0 Monday) of each date of the window, oldest first; else all zero."""
+        t = self.triangle
+        periods = np.arange(t.last - self.n_dates + 1, t.last + 1)
+        if t.every != "day":
+            return np.zeros(self.n_dates, np.int64)
+        return np.asarray((periods + _MONDAY) % 7)
+
+    @property
+    def n_weekdays(self) -> int:
+        """Seven for days, one for longer periods."""
+        return 7 if self.triangle.every == "day" else 1
+
+    @cached_property
+    def known(self) -> Flags:
+        """Which cells of the window are known: dates (oldest first) x delays."""
+        ages = np.arange(self.n_dates - 1, -1, -1)
+        return np.asarray(np.arange(self.n_delays) <= ages[:, None])
+
+    def squares(self) -> Floats:
+        """Return the increments of the window, corrections included: cells x dates x delays."""
+        t = self.triangle
+        first = t.n_dates - self.n_dates
+        kept = (t.dates >= first) & t.within()
+        cell = self.cell_of(t.codes[kept])
+        flat = (cell * self.n_dates + t.dates[kept] - first) * self.n_delays + t.delays[kept]
+        sizes = (len(self.cells), self.n_dates, self.n_delays)
+        return np.asarray(np.bincount(flat, t.counts[kept], int(np.prod(sizes))).reshape(sizes))
+
+
+@dataclass(frozen=True)
+class Units:
+    """All sums over strata: the whole, then each stratum, pairs of strata, ..., single cells.
+
+    `keys[u]` gives the label of each
+    stratum, None where the unit sums over it; `level[u]` numbers the kind of sum, and
+    `groups` holds for each kind the unit of each cell and the number of units.
+    """
+
+    strata: tuple[str, ...]
+    keys: tuple[tuple[Any, ...], ...]
+    level: Positions
+    groups: tuple[tuple[Positions, int], ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Units:
+        """Return all sums that the strata of a snapshot allow."""
+        names, cells = snapshot.triangle.strata, snapshot.cells
+        labels = snapshot.triangle.labels
+        keys: list[tuple[Any, ...]] = []
+        levels: list[int] = []
+        groups = []
+        kinds = [c for n in range(len(names) + 1) for c in combinations(range(len(names)), n)]
+        for number, kind in enumerate(kinds):
+            codes = cells[:, list(kind)]
+            distinct, group = np.unique(codes, axis=0, return_inverse=True)
+            groups.append((group.reshape(-1), len(distinct)))
+            for row in distinct:
+                chosen = dict(zip(kind, row, strict=True))
+                keys.append(
+                    tuple(
+                        labels[axis][chosen[axis]] if axis in chosen else None
+                        for axis in range(len(names))
+                    )
+                )
+                levels.append(number)
+        return cls(names, tuple(keys), np.array(levels), tuple(groups))
+
+    def total(self, cells: Floats) -> Floats:
+        """Return the sums of numbers by cell (first axis), unit by unit."""
+        parts = []
+        for group, size in self.groups:
+            part = np.zeros((size, *cells.shape[1:]))
+            np.add.at(part, group, cells)
+            parts.append(part)
+        return np.concatenate(parts)

@@ -21,7 +21,7 @@ from tensortide.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensortide import datasets, plots, simulate
+    from tensortide import datasets, nowcast, plots, simulate
     from tensortide.baselines import (
         cp_stream,
         cpc_als,
@@ -83,6 +83,7 @@ __all__ = [
     "losses",
     "mast",
     "nonnegative",
+    "nowcast",
     "nuclear",
     "olstec",
     "online_cpd",
@@ -134,7 +135,7 @@ def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import tensortide` stays light."""
     if name == "losses":
         return import_module("tensortide.core.losses")
-    if name in ("datasets", "plots", "simulate"):
+    if name in ("datasets", "nowcast", "plots", "simulate"):
         return import_module(f"tensortide.{name}")
     if name in _HOME:
         return getattr(import_module(f"tensortide.{_HOME[name]}"), name)

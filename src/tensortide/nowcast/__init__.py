@@ -1,1 +1,65 @@
-"""Nowcasts of late counts: reporting triangles, completed with calibrated intervals."""
+"""Nowcasts of late counts: reporting triangles, completed with calibrated intervals.
+
+>>> import tensortide as tt
+>>> tt.nowcast.Nowcaster(ranks=3).name
+'tensortide'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensortide.nowcast import plots
+    from tensortide.nowcast.hub import hub_table
+    from tensortide.nowcast.ladder import BASELINES, ChainLadder, HazardLadder, Unadjusted
+    from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
+    from tensortide.nowcast.replaying import Replay, replay
+    from tensortide.nowcast.scoring import Scores, scores
+    from tensortide.nowcast.triangle import Triangle
+
+__all__ = [
+    "BASELINES",
+    "ChainLadder",
+    "HazardLadder",
+    "Nowcast",
+    "Nowcaster",
+    "Replay",
+    "Scores",
+    "Triangle",
+    "Unadjusted",
+    "hub_table",
+    "plots",
+    "replay",
+    "scores",
+]
+
+_HOME = {
+    "BASELINES": "ladder",
+    "ChainLadder": "ladder",
+    "HazardLadder": "ladder",
+    "Unadjusted": "ladder",
+    "Nowcast": "nowcaster",
+    "Nowcaster": "nowcaster",
+    "Replay": "replaying",
+    "replay": "replaying",
+    "Scores": "scoring",
+    "scores": "scoring",
+    "Triangle": "triangle",
+    "hub_table": "hub",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are first used."""
+    if name in _HOME:
+        return getattr(import_module(f"tensortide.nowcast.{_HOME[name]}"), name)
+    if name == "plots":
+        return import_module("tensortide.nowcast.plots")
+    raise AttributeError(f"module 'tensortide.nowcast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, those not yet imported too."""
+    return sorted(__all__)

@@ -38,8 +38,9 @@ TINY = 1e-12
 class Settings:
     """The constants of the model, chosen on forecast dates before 2021-11-22.
 
-    `pull` weighs yesterday's strata and delay columns against the window (`least`: in counts,
-    also on the first day), `new` and `old` the
+    `pull` and `pull_delays` weigh yesterday's columns of strata and delays against the window
+    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most),
+    `new` and `old` the
     prior of dates younger and older than two weeks, in counts that they are worth;
     `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
     those of the multipliers of the last `recent` dates.
@@ -48,7 +49,6 @@ class Settings:
     window: int = 60
     pull: float = 1.0
     pull_delays: float = 5.0
-    first_pull: float = 0.0
     first_sweeps: int = 50
     least: float = 1.0
     new: float = 0.3
@@ -206,10 +206,8 @@ class _Problem:
         total = float(recent.counts.sum())
         share = np.maximum(start.dates.sum(axis=0) / start.dates.sum(), 0.02)
         size = total * share
-        self.pull = settings.least + (settings.first_pull if first_day else settings.pull) * size
-        self.pull_delays = settings.least + size * (
-            settings.first_pull if first_day else settings.pull_delays
-        )
+        self.pull = settings.least + (0.0 if first_day else settings.pull) * size
+        self.pull_delays = settings.least + (0.0 if first_day else settings.pull_delays) * size
         self.tol, self.sweeps = settings.tol, 0
         known = exposure * snapshot.known
         self.flat = np.ascontiguousarray(known.reshape(-1, known.shape[2]))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.errors import InputError
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
-from tensortide.nowcast.replay import WARM_UP, as_of_days
+from tensortide.nowcast.replaying import WARM_UP, as_of_days
 from tensortide.nowcast.scoring import LEVELS
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days

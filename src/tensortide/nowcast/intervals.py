@@ -28,7 +28,6 @@ SETTLING = 7  # age from which today's nowcast stands in for the truth
 PRIOR_LEVEL, PRIOR_UNIT = 5.0, 10.0  # past days that the prior spread, and the level's, are worth
 MEMORY = 150  # past as-of days that are kept
 CORRECTED = 0.01  # share of a published count that a correction may take back
-LARGE = 500.0  # nowcast from which the sum of many errors has lighter tails
 
 
 @dataclass
@@ -117,20 +116,10 @@ def spreads(today: Today, spread: Spread, days: int) -> tuple[Floats, Floats, Fl
 
 
 def quantiles(published: Floats, now: Floats, sd: Floats, levels: Sequence[float]) -> Floats:
-    """Return the quantiles of each target, last axis the levels.
-
-    The middle of a large sum's distribution is a little wider, its tails lighter, than a
-    normal one's with the same spread.
-    """
-    share = np.maximum(now, 0.0) / (np.maximum(now, 0.0) + LARGE)
+    """Return the quantiles of each target, last axis the levels."""
     floor = np.maximum((1.0 - CORRECTED) * published - 0.5, 0.0)
-    parts = []
-    for level in levels:
-        z = NormalDist().inv_cdf(level)
-        # 1 + 0.2 share at the quartiles, 1 at z = 1.28, 1 - 0.1 share from z = 1.96 on
-        bend = float(np.interp(abs(z), [0.674, 1.282, 1.96], [0.2, 0.0, -0.1]))
-        parts.append(np.maximum(now + z * (1.0 + bend * share) * sd, floor))
-    return np.stack(parts, axis=-1)
+    z = np.array([NormalDist().inv_cdf(level) for level in levels])
+    return np.asarray(np.maximum(now[..., None] + sd[..., None] * z, floor[..., None]))
 
 
 def _scale(now: Floats, missing: Floats) -> Floats:

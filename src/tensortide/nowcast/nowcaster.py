@@ -126,8 +126,9 @@ class Nowcaster:
     ----------
     ranks
         Ranks of the count models that are averaged; one number picks a single model.
-    ladders
-        Chain-ladders that join the average; by default one by weekday, as a hedge.
+    ladders, hedge
+        Chain-ladders and their share of the average; by default 15 % of one by weekday, which
+        knows no components and cannot misread their mix when an epidemic turns.
     settings, seed
         Constants and start of the count models.
 
@@ -147,6 +148,7 @@ class Nowcaster:
 
     ranks: int | Sequence[int] = RANKS
     ladders: Sequence[Ladder] = (HazardLadder(),)
+    hedge: float = 0.15
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
     name: str = "tensortide"
@@ -179,13 +181,19 @@ class Nowcaster:
         whole = Snapshot(triangle, widest)
         units = Units.of(whole)
         parts = [
-            units.total(model.step(Snapshot(triangle, window)))
+            units.total(model.step(whole.cut(window)))
             for model, window in zip(self._members, windows, strict=True)
         ]
         for ladder in self.ladders:
-            cut = Snapshot(triangle, ladder.window(triangle.max_delay))
+            cut = whole.cut(ladder.window(triangle.max_delay))
             parts.append(ladder.unseen(cut, units))
-        unseen = np.mean(parts, axis=0)
+        n_models, n_ladders = len(self._members), len(self.ladders)
+        hedge = self.hedge if n_models else 1.0
+        weights = (
+            [(1.0 - hedge) / n_models] * n_models if n_ladders else [1.0 / n_models] * n_models
+        )
+        weights += [hedge / n_ladders] * n_ladders
+        unseen = np.einsum("m,mua->ua", np.array(weights), np.array(parts))
         return self._told(triangle, units, whole, unseen, missed)
 
     def _missing(self, triangle: Triangle) -> int:

@@ -26,6 +26,12 @@ class Snapshot:
     triangle: Triangle
     window: int
 
+    def cut(self, window: int) -> Snapshot:
+        """Return the same day with another window; what does not depend on it is shared."""
+        other = Snapshot(self.triangle, window)
+        other.__dict__.update(cells=self.cells, published=self.published)
+        return other
+
     @cached_property
     def recent(self) -> Triangle:
         """The increments of the window, without negative ones."""
@@ -54,7 +60,9 @@ class Snapshot:
         codes = self.triangle.codes
         if not codes.shape[1]:
             return np.zeros((1, 0), np.int64)
-        return np.asarray(np.unique(codes, axis=0))
+        sizes = [len(known) for known in self.triangle.labels]
+        distinct = np.unique(np.ravel_multi_index(tuple(codes.T), sizes))
+        return np.stack(np.unravel_index(distinct, sizes), axis=1)
 
     def cell_of(self, codes: Positions) -> Positions:
         """Return the number of the cell of each record."""
@@ -146,8 +154,8 @@ class Units:
     def total(self, cells: Floats) -> Floats:
         """Return the sums of numbers by cell (first axis), unit by unit."""
         parts = []
-        for group, size in self.groups:
-            part = np.zeros((size, *cells.shape[1:]))
-            np.add.at(part, group, cells)
-            parts.append(part)
+        for group, _ in self.groups:
+            order = np.argsort(group, kind="stable")
+            starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+            parts.append(np.add.reduceat(cells[order], starts, axis=0))
         return np.concatenate(parts)

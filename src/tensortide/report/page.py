@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tensortide
-from tensortide.errors import FileError
 from tensortide.readers.words import counted
 from tensortide.report.figures import (
     AVERAGED,
@@ -21,6 +15,7 @@ from tensortide.report.figures import (
     labels_figure,
 )
 from tensortide.report.panels import Component, components
+from tensortide.report.shell import page_around, write_page
 from tensortide.tracker.summary import summarise
 
 if TYPE_CHECKING:
@@ -31,20 +26,11 @@ _SURPRISES = 15
 
 def write_report(tracker: Tracker, out: Path, title: str | None = None) -> int:
     """Write the page and return its size in bytes; the old file stays until it is whole."""
-    page = report_html(tracker, title).encode()
-    begun = out.with_name(f".{out.name}.begun")
-    try:
-        begun.write_bytes(page)
-        begun.replace(out)
-    except OSError as error:
-        raise FileError(f"{out}: cannot be written: {error.strerror}.") from None
-    return len(page)
+    return write_page(report_html(tracker, title), out)
 
 
 def report_html(tracker: Tracker, title: str | None = None) -> str:
     """Return the page as text."""
-    from plotly.offline import get_plotlyjs
-
     facts = summarise(tracker)
     course = Course(tracker)
     figures = {
@@ -52,7 +38,6 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
         "entries-figure": entries_figure(course),
         "error-figure": error_figure(course),
     }
-    library = base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
     name = escape(title or f"Report on {tracker.path.resolve().name}")
     body = "\n".join(
         [
@@ -65,42 +50,7 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
             _settings(tracker, facts),
         ]
     )
-    return _PAGE.format(
-        title=name,
-        css=_resource("page.css"),
-        body=body,
-        version=tensortide.__version__,
-        figures=json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c"),
-        library=library,
-        script=_resource("page.js"),
-    )
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-{css}</style>
-</head>
-<body>
-{body}
-<footer class="soft">Made by Tensortide {version}. The page stands alone: it loads nothing.</footer>
-<script type="application/json" id="figures">{figures}</script>
-<script type="text/plain" id="plotly">{library}</script>
-<script>
-{script}</script>
-</body>
-</html>
-"""
-
-
-def _resource(name: str) -> str:
-    return (files("tensortide.report") / name).read_text(encoding="utf-8")
+    return page_around(name, body, figures)
 
 
 def _facts(facts: dict[str, Any]) -> str:

@@ -1,0 +1,222 @@
+"""Pictures of nowcasts as plain data that plotly draws, on pages and in notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.types import Floats
+from tensortide.readers.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+
+if TYPE_CHECKING:
+    from tensortide.nowcast.nowcaster import Nowcast
+    from tensortide.nowcast.replaying import Replay
+    from tensortide.nowcast.triangle import Triangle
+
+_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, GREY, BLACK)
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_BEFORE = 28  # complete dates that are drawn before the open ones
+_MOST_LINES = 8
+
+
+def nowcast_figure(
+    nowcast: Nowcast, unit: int = 0, *, days: int = 1, later: Triangle | None = None
+) -> dict[str, Any]:
+    """Draw what is reported, the nowcast with its intervals, and what came later if it is known."""
+    levels = (0.025, 0.25, 0.5, 0.75, 0.975)
+    published, _, found = nowcast.quantiles(levels, days=days)
+    dates = nowcast.triangle.days()[::-1]
+    n_ages = published.shape[1]
+    past = _settled(nowcast, unit, days)
+    x_open = [str(d) for d in dates[:n_ages]][::-1]
+    bands = [_plain(found[unit, ::-1, k]) for k in range(len(levels))]
+    data = [
+        _band(x_open, bands[0], bands[4], "95 % interval", "rgba(0,114,178,0.18)"),
+        _band(x_open, bands[1], bands[3], "50 % interval", "rgba(0,114,178,0.40)"),
+        _line(x_open, bands[2], "nowcast (median)", BLUE, width=3),
+    ]
+    shown = past[: _BEFORE + 1]
+    x_past = [str(d) for d in dates[n_ages : n_ages + len(shown)]][::-1]
+    reported = [*_plain(shown[::-1]), *_plain(published[unit, ::-1])]
+    data.append(_line([*x_past, *x_open], reported, "reported so far", ORANGE, width=2, dash="dot"))
+    if later is not None:
+        truth = _later(nowcast, unit, days, later)
+        x, y = [*x_past, *x_open], _plain(truth[: n_ages + len(shown)][::-1])
+        data.append(_line(x, y, "as it turned out", BLACK, width=2))
+    layout = _layout("counts" if days == 1 else f"{days}-day sums")
+    layout["title"] = {"text": f"As of {nowcast.as_of_date}", "x": 0, "font": {"size": 14}}
+    layout["height"] = 380
+    return {"data": data, "layout": layout}
+
+
+def triangle_figure(triangle: Triangle, dates: int = 60) -> dict[str, Any]:
+    """Draw the newest dates of a triangle as a heat map; what is not known yet stays empty."""
+    square = triangle.by_delay()[-dates:]
+    days = [str(d) for d in triangle.days()[-dates:]]
+    heat = {
+        "type": "heatmap",
+        "x": list(range(square.shape[1])),
+        "y": days,
+        "z": [_plain(row) for row in np.log10(1.0 + np.maximum(square, 0.0))],
+        "text": [["" if np.isnan(v) else f"{v:,.0f}" for v in row] for row in square],
+        "hovertemplate": "%{y}, delay %{x}: %{text}<extra></extra>",
+        "colorscale": "Cividis",
+        "colorbar": _log_ticks(float(np.nanmax(np.maximum(square, 0.0)))),
+    }  # fmt: skip
+    layout = _layout("reference date", x=f"delay ({triangle.every}s)")
+    layout["yaxis"] |= {"autorange": "reversed", "rangemode": "normal", "type": "category",
+                        "nticks": 10}  # fmt: skip
+    layout["height"] = 460
+    return {"data": [heat], "layout": layout}
+
+
+def delay_figure(triangle: Triangle, by: str | None = None) -> dict[str, Any]:
+    """Draw the share that is reported by each delay, of all or of the labels of a stratum."""
+    complete = max(triangle.n_dates - triangle.max_delay, 1)
+    square = triangle.by_delay([by] if by else [])
+    groups = square if by else square[None]
+    names = [str(label) for label in triangle.labels[triangle._axis(by)]] if by else ["all"]
+    sizes = np.nansum(groups[:, :complete], axis=(1, 2))
+    data: list[dict[str, Any]] = []
+    for k in np.argsort(-sizes, kind="stable")[:_MOST_LINES]:
+        share = _cumulated(groups[k, :complete])
+        colour, dash = _style(len(data))
+        data.append(_line(list(range(len(share))), _plain(share), names[k], colour, dash=dash))
+    layout = _layout("reported", x=f"delay ({triangle.every}s)")
+    layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    return {"data": data, "layout": layout}
+
+
+def delay_course_figure(
+    triangle: Triangle, delays: tuple[int, ...] = (0, 3, 7, 14)
+) -> dict[str, Any]:
+    """Draw over time which share of each date's final count was out after some delays."""
+    complete = max(triangle.n_dates - triangle.max_delay, 1)
+    square = np.nan_to_num(triangle.by_delay()[:complete])
+    window = 7 if triangle.every == "day" else 1
+    kernel = np.ones(window)
+    total = np.convolve(square.sum(axis=1), kernel, "valid")
+    dates = [str(d) for d in triangle.days()[window - 1 : complete]]
+    data: list[dict[str, Any]] = []
+    for delay in (d for d in delays if d < triangle.max_delay):
+        part = np.convolve(square[:, : delay + 1].sum(axis=1), kernel, "valid")
+        share = np.where(total > 0.0, part / np.where(total > 0.0, total, 1.0), np.nan)
+        colour, dash = _style(len(data))
+        word = "on the day" if delay == 0 else f"within {delay} {triangle.every}s"
+        data.append(_line(dates, _plain(share), word, colour, dash=dash))
+    layout = _layout("reported")
+    layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    return {"data": data, "layout": layout}
+
+
+def wis_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
+    """Draw the mean WIS of each model by horizon."""
+    return _by_horizon(replay, level, "wis", "mean WIS")
+
+
+def coverage_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
+    """Draw how often the 50 % and 95 % intervals hold the truth, by horizon."""
+    figure = _by_horizon(replay, level, "coverage_50", "covered")
+    more = _by_horizon(replay, level, "coverage_95", "covered")
+    for line in more["data"]:
+        line["showlegend"] = False
+    figure["data"] += more["data"]
+    n = replay.truth.shape[2]
+    for aim in (0.5, 0.95):
+        figure["data"].append(
+            _line([0, n - 1], [aim, aim], f"aim {aim:.0%}", GREY, width=1, dash="dot")
+        )
+        figure["data"][-1]["showlegend"] = False
+    figure["layout"]["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    return figure
+
+
+def _by_horizon(replay: Replay, level: str, measure: str, unit: str) -> dict[str, Any]:
+    rows = replay.summary(by=("level", "horizon")).to_pylist()
+    data = []
+    for k, model in enumerate(replay.quantiles):
+        mine = [r for r in rows if r["model"] == model and r["level"] == level]
+        colour, dash = _style(k)
+        points = _line([r["horizon"] for r in mine], [r[measure] for r in mine], model, colour)
+        points["line"]["dash"] = dash
+        data.append(points)
+    layout = _layout(unit, x="horizon (days back from the as-of date)")
+    return {"data": data, "layout": layout}
+
+
+def _settled(nowcast: Nowcast, unit: int, days: int) -> Floats:
+    from tensortide.nowcast.intervals import windowed
+
+    past = nowcast.today.past[unit]
+    return windowed(past, days) if len(past) >= days else past[:0]
+
+
+def _later(nowcast: Nowcast, unit: int, days: int, later: Triangle) -> Floats:
+    """Return the final counts of a unit, newest date first, from a later triangle."""
+    from tensortide.nowcast.intervals import windowed
+
+    chosen = {
+        name: label
+        for name, label in zip(nowcast.units.strata, nowcast.units.keys[unit], strict=True)
+        if label is not None
+    }
+    part = later.select(**chosen) if chosen else later
+    totals = part.totals()
+    last = nowcast.triangle.last - later.first
+    complete = later.last - later.max_delay - later.first
+    totals = np.where(np.arange(len(totals)) <= complete, totals, np.nan)
+    return windowed(totals[: last + 1][::-1], days)
+
+
+def _cumulated(square: Floats) -> Floats:
+    sums = np.nansum(square, axis=0)
+    total = sums.sum()
+    return np.cumsum(sums) / total if total > 0.0 else np.full(len(sums), np.nan)
+
+
+def _band(x: list[str], low: list[Any], high: list[Any], name: str, colour: str) -> dict[str, Any]:
+    live = [k for k, v in enumerate(low) if v is not None]
+    xs, lows, highs = ([a[k] for k in live] for a in (x, low, high))
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "x": [*xs, *xs[::-1]],
+        "y": [*lows, *highs[::-1]], "fill": "toself", "fillcolor": colour,
+        "line": {"width": 0, "color": colour}, "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _line(
+    x: list[Any], y: list[Any], name: str, colour: str, *, width: int = 2, dash: str = "solid"
+) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y,
+        "line": {"color": colour, "width": width, "dash": dash},
+    }  # fmt: skip
+
+
+def _layout(unit: str, x: str = "") -> dict[str, Any]:
+    return {
+        "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
+        "xaxis": {"title": {"text": x}, "automargin": True},
+        "yaxis": {"title": {"text": unit}, "automargin": True, "rangemode": "tozero"},
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        "hovermode": "x unified",
+        "height": 320,
+    }
+
+
+def _style(k: int) -> tuple[str, str]:
+    return _COLOURS[k % len(_COLOURS)], _DASHES[k % len(_DASHES)]
+
+
+def _log_ticks(most: float) -> dict[str, Any]:
+    ticks = [v for v in (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000) if v <= most]
+    return {
+        "title": {"text": "new counts"},
+        "tickvals": [float(np.log10(1.0 + v)) for v in ticks],
+        "ticktext": [f"{v:,}" for v in ticks],
+    }
+
+
+def _plain(values: Floats) -> list[float | None]:
+    return [None if not np.isfinite(v) else round(float(v), 3) for v in values]

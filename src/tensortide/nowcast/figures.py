@@ -45,8 +45,11 @@ def nowcast_figure(
         x, y = [*x_past, *x_open], _plain(truth[: n_ages + len(shown)][::-1])
         data.append(_line(x, y, "as it turned out", BLACK, width=2))
     layout = _layout("counts" if days == 1 else f"{days}-day sums")
-    layout["title"] = {"text": f"As of {nowcast.as_of_date}", "x": 0, "font": {"size": 14}}
-    layout["height"] = 380
+    who = [str(label) for label in nowcast.units.keys[unit] if label is not None]
+    words = ", ".join([*who, f"as of {nowcast.as_of_date}"])
+    layout["title"] = {"text": words, "x": 0.01, "y": 0.98, "font": {"size": 14}}
+    layout["margin"]["t"] = 64
+    layout["height"] = 400
     return {"data": data, "layout": layout}
 
 

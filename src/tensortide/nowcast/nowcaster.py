@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tensortide.core.types import Floats, Positions
 from tensortide.errors import InputError, NotFittedError
-from tensortide.nowcast.counts import CountModel, Settings
+from tensortide.nowcast.counts import CountModel
+from tensortide.nowcast.counts_state import Settings
 from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
 from tensortide.nowcast.ladder import HazardLadder
 from tensortide.nowcast.scoring import LEVELS, check_levels
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RANKS = (3, 4, 6)
+ECONOMY = Settings(window=120, fade=30.0)
 BACK = 200  # final dates beyond the open ones that intervals may look at
 
 
@@ -129,6 +131,9 @@ class Nowcaster:
     ladders, hedge
         Chain-ladders and their share of the average; by default 15 % of one by weekday, which
         knows no components and cannot misread their mix when an epidemic turns.
+    economy
+        Keep no counts by delay: factors, sums and the totals of each date.  A step costs what
+        its day reports; chain-ladders, which need the counts, do not take part.
     settings, seed
         Constants and start of the count models.
 
@@ -149,7 +154,8 @@ class Nowcaster:
     ranks: int | Sequence[int] = RANKS
     ladders: Sequence[Ladder] = (HazardLadder(),)
     hedge: float = 0.15
-    settings: Settings = field(default_factory=Settings)
+    economy: bool = False
+    settings: Settings | None = None
     seed: int = 0
     name: str = "tensortide"
 
@@ -158,9 +164,12 @@ class Nowcaster:
         listed = [self.ranks] if isinstance(self.ranks, int) else list(self.ranks)
         if not all(isinstance(r, int) and 1 <= r <= 100 for r in listed):
             raise InputError(f"ranks must be whole numbers from 1 to 100, not {self.ranks!r}.")
-        if not listed and not self.ladders:
-            raise InputError("a nowcaster needs at least one rank or ladder.")
-        self._members = [CountModel(r, self.settings, self.seed) for r in listed]
+        if not listed and (self.economy or not self.ladders):
+            raise InputError("a nowcaster needs at least one rank, or a ladder and its history.")
+        settings = self.settings or (ECONOMY if self.economy else Settings())
+        self._members = [CountModel(r, settings, self.seed) for r in listed]
+        self._used: Sequence[Ladder] = () if self.economy else tuple(self.ladders)
+        self._kept: Triangle | None = None
         self._spread = Spread()
         self._last: int | None = None
         self.nowcast_: Nowcast | None = None
@@ -177,24 +186,41 @@ class Nowcaster:
             )
         missed = self._missing(triangle)
         windows = [m.window(triangle.max_delay) for m in self._members]
-        widest = max(windows + [m.window(triangle.max_delay) for m in self.ladders])
-        whole = Snapshot(triangle, widest)
+        widest = max(windows + [m.window(triangle.max_delay) for m in self._used])
+        whole = self._seen(triangle, widest)
         units = Units.of(whole)
         parts = [
             units.total(model.step(whole.cut(window)))
             for model, window in zip(self._members, windows, strict=True)
         ]
-        for ladder in self.ladders:
+        for ladder in self._used:
             cut = whole.cut(ladder.window(triangle.max_delay))
             parts.append(ladder.unseen(cut, units))
-        n_models, n_ladders = len(self._members), len(self.ladders)
-        hedge = self.hedge if n_models else 1.0
-        weights = (
-            [(1.0 - hedge) / n_models] * n_models if n_ladders else [1.0 / n_models] * n_models
-        )
-        weights += [hedge / n_ladders] * n_ladders
-        unseen = np.einsum("m,mua->ua", np.array(weights), np.array(parts))
-        return self._told(triangle, units, whole, unseen, missed)
+        weights = self._weights()
+        unseen = np.einsum("m,mua->ua", weights, np.array(parts))
+        return self._told(whole.triangle, units, whole, unseen, missed)
+
+    def _seen(self, triangle: Triangle, widest: int) -> Snapshot:
+        """Return what the models are shown: the triangle, or totals and news."""
+        if not self.economy:
+            return Snapshot(triangle, widest)
+        news = triangle.without_negatives()
+        totals = triangle.collapsed(triangle.max_delay + BACK)
+        if self._kept is not None and self._last is not None:
+            news = triangle.since(self._last)
+            if len(news.counts):
+                totals = self._kept.joined(news.collapsed(news.n_dates))
+            totals = replace(totals, last=triangle.last)
+        self._kept = totals
+        return Snapshot(totals, widest, news._on(totals.labels, totals.first))
+
+    def _weights(self) -> Floats:
+        """Return the share of each model and ladder in the average."""
+        n_models, n_ladders = len(self._members), len(self._used)
+        if not n_models or not n_ladders:
+            return np.full(n_models + n_ladders, 1.0 / (n_models + n_ladders))
+        models = np.full(n_models, (1.0 - self.hedge) / n_models)
+        return np.concatenate([models, np.full(n_ladders, self.hedge / n_ladders)])
 
     def _missing(self, triangle: Triangle) -> int:
         """Return how many report dates were skipped."""

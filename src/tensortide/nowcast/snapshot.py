@@ -20,24 +20,27 @@ class Snapshot:
     """A triangle as of its last day, cut to the newest `window` dates.
 
     *Cells* are the combinations of strata that have been reported; *age* counts periods back
-    from the as-of period, so a date of age a has its delays 0..a known.
+    from the as-of period, so a date of age a has its delays 0..a known.  With `news`, the triangle
+    holds totals only, and what was reported since the last step stands apart.
     """
 
     triangle: Triangle
     window: int
+    news: Triangle | None = None
 
     def cut(self, window: int) -> Snapshot:
         """Return the same day with another window; what does not depend on it is shared."""
-        other = Snapshot(self.triangle, window)
+        other = Snapshot(self.triangle, window, self.news)
         other.__dict__.update(cells=self.cells, published=self.published)
         return other
 
     @cached_property
     def recent(self) -> Triangle:
-        """The increments of the window, without negative ones."""
-        t = self.triangle
+        """The increments of the window, without negative ones; or the news alone, as they are."""
+        t = self.triangle if self.news is None else self.news
         inside = (t.dates > t.n_dates - 1 - self.n_dates) & t.within()
-        return t._only(inside).without_negatives()
+        cut = t._only(inside)
+        return cut.without_negatives() if self.news is None else cut
 
     @property
     def n_dates(self) -> int:

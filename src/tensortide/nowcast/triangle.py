@@ -242,7 +242,54 @@ class Triangle:
         back[order] = counts
         return replace(self, counts=back)._only(back != 0.0)
 
+    def since(self, last: int) -> Triangle:
+        """Return the reports after a period."""
+        return self._only(self.first + self.dates + self.delays > last)
+
+    def collapsed(self, newest: int) -> Triangle:
+        """Return the totals of the newest dates, without their delays."""
+        kept = self._only((self.dates >= self.n_dates - newest) & self.within())
+        return replace(kept, delays=np.zeros_like(kept.delays))._summed()
+
+    def joined(self, other: Triangle) -> Triangle:
+        """Return the records of both, on the labels of both; the later as-of date holds."""
+        labels = tuple(
+            tuple(sorted({*mine, *theirs}, key=str))
+            for mine, theirs in zip(self.labels, other.labels, strict=True)
+        )
+        first = min(self.first, other.first)
+        mine, theirs = self._on(labels, first), other._on(labels, first)
+        return replace(
+            mine,
+            codes=np.concatenate([mine.codes, theirs.codes]),
+            dates=np.concatenate([mine.dates, theirs.dates]),
+            delays=np.concatenate([mine.delays, theirs.delays]),
+            counts=np.concatenate([mine.counts, theirs.counts]),
+            last=max(self.last, other.last),
+        )._summed()
+
     # ------------------------------------------------------------------ inside
+
+    def _on(self, labels: tuple[tuple[Any, ...], ...], first: int) -> Triangle:
+        """Return the same records with the codes of other labels and dates from another first."""
+        codes = self.codes.copy()
+        for axis, (old, new) in enumerate(zip(self.labels, labels, strict=True)):
+            place = {label: k for k, label in enumerate(new)}
+            moved = np.array([place[label] for label in old], np.int64)
+            codes[:, axis] = moved[self.codes[:, axis]]
+        dates = self.dates + (self.first - first)
+        return replace(self, labels=labels, codes=codes, dates=dates, first=first)
+
+    def _summed(self) -> Triangle:
+        """Return each cell once."""
+        key = np.column_stack([self.codes, self.dates, self.delays])
+        sizes = [*(len(known) for known in self.labels), self.n_dates, int(self.delays.max()) + 1]
+        flat, place = np.unique(np.ravel_multi_index(tuple(key.T), sizes), return_inverse=True)
+        counts = np.bincount(place, self.counts, len(flat)).astype(np.float64)
+        cells = np.stack(np.unravel_index(flat, sizes), axis=1)
+        return replace(
+            self, codes=cells[:, :-2], dates=cells[:, -2], delays=cells[:, -1], counts=counts
+        )
 
     def _axis(self, name: str) -> int:
         if name not in self.strata:

@@ -21,10 +21,12 @@ function colours(printing) {
 }
 
 // Dark lines on white paper are light lines on black.
-const LIGHTER = { "#0072B2": "#56B4E9", "#009E73": "#4FD1A5", "#D55E00": "#FF8A3D", "#7F7F7F": "#B0B8C0" };
+const LIGHTER = { "#0072B2": "#56B4E9", "#009E73": "#4FD1A5", "#D55E00": "#FF8A3D", "#7F7F7F": "#B0B8C0",
+  "#000000": "#FFFFFF" };
 
 function trace_colours(place, printing) {
   const dark = !printing && matchMedia("(prefers-color-scheme: dark)").matches;
+  if (!place.colours.length) return {};
   const shown = place.colours.map((c) => (dark && LIGHTER[c]) || c);
   return { "line.color": shown, "marker.color": shown };
 }
@@ -42,7 +44,8 @@ async function draw() {
     figure.layout.font = { family: getComputedStyle(document.body).fontFamily, size: 13 };
     await Plotly.newPlot(place, figure.data, figure.layout,
       { responsive: true, displayModeBar: false, displaylogo: false });
-    place.colours = figure.data.map((t) => (t.marker || t.line).color);
+    // a heat map has no colour of its own to exchange
+    place.colours = figure.data.map((t) => (t.marker || t.line || {}).color).filter(Boolean);
     drawn.push(place);
   }
   const paint = (printing) => Promise.all(drawn.map((p) =>

@@ -1,0 +1,196 @@
+"""What a count model knows: its constants, what a day leaves to the next, and the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensortide.core.products import thin_times
+from tensortide.core.types import Floats
+from tensortide.nowcast.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The constants of the model, chosen on forecast dates before 2021-11-22.
+
+    `pull` and `pull_delays` weigh yesterday's columns of strata and delays against the window
+    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most),
+    `new` and `old` the
+    prior of dates younger and older than two weeks, in counts that they are worth;
+    `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
+    those of the multipliers of the last `recent` dates.  `fade` belongs to the economy model:
+    reports fade by ``exp(-age / fade)``, as their sums can no longer leave with the window.
+    """
+
+    window: int = 60
+    pull: float = 1.0
+    pull_delays: float = 5.0
+    first_sweeps: int = 50
+    least: float = 1.0
+    new: float = 0.3
+    old: float = 0.03
+    weekday_counts: float = 1.0
+    stratum_counts: float = 50.0
+    recent: int = 14
+    fade: float | None = None
+    smooth_dates: bool = True
+    weekdays: bool = True
+    max_sweeps: int = 200
+    tol: float = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class CountState:
+    """What a day leaves to the next: columns that sum to one, dates that carry the size.
+
+    `first` is the period of the first row of `dates`; `site` holds the weekday factors of
+    sites beyond those of all.  The economy model carries, instead of counts, their shares by
+    component: sums for every row (`carried`); and the totals of all strata by date and delay
+    (`margin`) and by site, weekday and delay (`reported`).
+    """
+
+    labels: tuple[tuple[Any, ...], ...]
+    strata: tuple[Floats, ...]
+    dates: Floats
+    delays: Floats
+    site: Floats
+    weekday: Floats
+    first: int
+    sweeps: int = 0
+    carried: tuple[Floats, ...] = ()
+    reported: Floats | None = None
+    margin: Floats | None = None
+
+
+def weekday_factors(
+    snapshot: Snapshot, start: CountState, settings: Settings, weights: Floats
+) -> tuple[CountState, Floats]:
+    """Return G, sites x dates x delays: reported over expected by weekday and delay.
+
+    Of all sites together, and of each beyond that, with pseudo-counts that draw them to one.
+    """
+    n_sites = len(start.strata[0])
+    if not settings.weekdays:
+        return start, np.ones((n_sites, *weights.shape))
+    recent, weekdays = snapshot.recent, snapshot.weekdays
+    offset = snapshot.triangle.n_dates - snapshot.n_dates
+    size = (n_sites, snapshot.n_weekdays, snapshot.n_delays)
+    site = recent.codes[:, 0] if recent.codes.shape[1] else np.zeros(len(recent.counts), int)
+    places = (site, weekdays[recent.dates - offset], recent.delays)
+    counts = recent.counts * weights[recent.dates - offset, recent.delays]
+    flat = np.bincount(np.ravel_multi_index(places, size), counts, int(np.prod(size)))
+    reported: Floats = np.asarray(flat, np.float64).reshape(size)
+    if start.reported is not None:
+        reported = np.maximum(reported + start.reported, 0.0)
+    if settings.fade is not None:
+        shape = weights.shape
+        cells = np.ravel_multi_index((recent.dates - offset, recent.delays), shape)
+        new = np.bincount(cells, recent.counts, shape[0] * shape[1]).reshape(shape)
+        margin = new if start.margin is None else start.margin + new
+        start = replace(start, reported=reported, margin=np.asarray(margin, np.float64))
+    others = np.ones(start.delays.shape[1])
+    for rows in start.strata[1:]:
+        others = others * rows.sum(axis=0)
+    expected = np.zeros(size)
+    for weekday in range(snapshot.n_weekdays):
+        mine = weekdays == weekday
+        # sum over the dates of this weekday whose delay d is known
+        dates = thin_times(np.ascontiguousarray(weights[mine]), start.dates[mine])
+        expected[:, weekday] = (start.strata[0] * others) @ (dates * start.delays).T
+    pseudo, own = settings.weekday_counts, start.site
+    for _ in range(2):
+        shared = (reported.sum(axis=0) + pseudo) / ((expected * own).sum(axis=0) + pseudo)
+        own = (reported + pseudo) / (expected * shared + pseudo)
+    factors = shared * own
+    return replace(start, site=own, weekday=shared), factors[:, weekdays]
+
+
+def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
+    """Return a start from the data: components that report a little faster or slower."""
+    rng = np.random.default_rng(seed)
+    recent, n_delays = snapshot.recent, snapshot.n_delays
+    delays = np.bincount(recent.delays, recent.counts, n_delays) + 1.0
+    delays /= delays.sum()
+    offset = snapshot.triangle.n_dates - snapshot.n_dates
+    dates = np.bincount(recent.dates - offset, recent.counts, snapshot.n_dates)
+    out = np.maximum((snapshot.known * delays).sum(axis=1), 0.1)
+    dates = dates / out + 1.0
+    tilt = np.linspace(-0.04, 0.04, rank) if rank > 1 else np.zeros(1)
+    profiles = delays[:, None] * np.exp(-np.arange(n_delays)[:, None] * tilt)
+    strata = []
+    for axis, known in enumerate(snapshot.triangle.labels or ((None,),)):
+        codes = recent.codes[:, axis] if recent.codes.shape[1] else np.zeros_like(recent.dates)
+        sums = np.bincount(codes, recent.counts, len(known))
+        rows = sums[:, None] * np.exp(0.2 * rng.standard_normal((len(known), rank))) + 1.0
+        strata.append(rows / rows.sum(axis=0))
+    n_sites = len(strata[0])
+    return CountState(
+        snapshot.triangle.labels,
+        tuple(strata),
+        np.repeat(dates[:, None] / rank, rank, axis=1),
+        profiles / profiles.sum(axis=0),
+        np.ones((n_sites, snapshot.n_weekdays, n_delays)),
+        np.ones((snapshot.n_weekdays, n_delays)),
+        snapshot.triangle.last - snapshot.n_dates + 1,
+    )
+
+
+def aligned(snapshot: Snapshot, state: CountState, fade: float | None = None) -> CountState:
+    """Bring yesterday's state to today's labels and dates.
+
+    A label that was not there yet begins with its share of the counts; dates that left the
+    window are dropped, and what is carried fades by the days that have passed.
+    """
+    labels, recent = snapshot.triangle.labels, snapshot.recent
+    strata, site = list(state.strata), state.site
+    passed = snapshot.triangle.last - (state.first + len(state.dates) - 1)
+    share = 1.0 if fade is None else float(np.exp(-passed / fade))
+    carried = [share * sums for sums in state.carried]
+    reported = None if state.reported is None else share * state.reported
+    if labels != state.labels:
+        for axis, known in enumerate(labels):
+            before = {label: k for k, label in enumerate(state.labels[axis])}
+            sums = np.bincount(recent.codes[:, axis], np.maximum(recent.counts, 0.0), len(known))
+            part = (sums + 0.5) / (sums.sum() + 0.5 * len(known))
+            rows = np.repeat(part[:, None], state.delays.shape[1], axis=1)
+            places = [(k, before[label]) for k, label in enumerate(known) if label in before]
+            rows[[k for k, _ in places]] = state.strata[axis][[b for _, b in places]]
+            strata[axis] = rows / rows.sum(axis=0)
+            if carried:
+                carried[axis] = _placed(carried[axis], places, len(known), 0.0)
+            if axis == 0:
+                site = _placed(state.site, places, len(known), 1.0)
+                if reported is not None:
+                    reported = _placed(reported, places, len(known), 0.0)
+    first = snapshot.triangle.last - snapshot.n_dates + 1
+    gone = max(0, first - state.first)
+    dates = state.dates[gone:]
+    if carried:
+        new = np.zeros((snapshot.n_dates - len(dates), dates.shape[1]))
+        carried[-2] = np.concatenate([carried[-2][gone:], new])
+    margin = state.margin
+    if margin is not None:
+        empty = np.zeros((snapshot.n_dates - len(dates), margin.shape[1]))
+        margin = np.concatenate([margin[gone:], empty])
+    return replace(
+        state, labels=labels, strata=tuple(strata), dates=dates, site=site, first=first,
+        carried=tuple(carried), reported=reported, margin=margin,
+    )  # fmt: skip
+
+
+def _placed(rows: Floats, places: list[tuple[int, int]], size: int, empty: float) -> Floats:
+    """Return rows moved to the places of their labels; the others are `empty`."""
+    found = np.full((size, *rows.shape[1:]), empty)
+    found[[k for k, _ in places]] = rows[[b for _, b in places]]
+    return found
+
+
+def cell_weights(snapshot: Snapshot, fade: float | None) -> Floats:
+    """Return how much each known cell counts, dates x delays; zero where it is not known."""
+    if fade is None:
+        return snapshot.known.astype(np.float64)
+    ages = np.arange(snapshot.n_dates - 1, -1, -1)[:, None] - np.arange(snapshot.n_delays)
+    return np.where(snapshot.known, np.exp(-np.maximum(ages, 0) / fade), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,15 @@ import numpy as np
 from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import values_at
 from tensortide.core.products import dot
-from tensortide.core.types import Floats, Places, Positions
+from tensortide.core.types import Flags, Floats, Places, Positions
 from tensortide.data.cells import unique_cells
 from tensortide.info import Info
+from tensortide.surprise import Dispersion, surprises
 
 if TYPE_CHECKING:
+    from tensortide.core.losses import Loss
     from tensortide.core.outcome import Outcome
-    from tensortide.data.modes import Arrival
+    from tensortide.data.modes import Arrival, Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.data.store import Store
     from tensortide.incoming import Incoming
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Everything of the next state that differs from this one, and where it came from."""
+    """Everything of the next state that differs from this one, and where it came from.
+
+    `expected` is the dispersion before the step, `dispersion` the one after it.
+    """
 
     arrival: Arrival
     retract: Positions | None
@@ -37,6 +41,8 @@ class Ahead:
     grown_last: int
     step: int
     rows_read: int
+    expected: Dispersion
+    dispersion: Dispersion
 
     def _retracted(self) -> Places:
         assert self.retract is not None
@@ -50,13 +56,37 @@ class Ahead:
             return box_values([r[-n:] for r, n in zip(rows, arrived.shape, strict=True)])
         return values_at(rows, arrived)
 
-    def info(self, names: Sequence[str]) -> Info:
-        """Say what the step does; `names` are those of the modes."""
+    def new_cells(self) -> Flags:
+        """Return which cells of the batch have a new label."""
+        change = self.incoming.change
+        if isinstance(change.arrived, Complete):
+            return np.ones(change.arrived.n_entries, bool)
+        limits = [
+            old if rows is None else int(rows.searchsorted(old))
+            for rows, old in zip(change.positions, change.old_shape, strict=True)
+        ]
+        return np.asarray((change.arrived >= np.array(limits)).any(axis=1))
+
+    def places(self, which: Positions) -> Positions:
+        """Return where some cells of the batch stand in the whole tensor."""
+        change = self.incoming.change
+        if isinstance(change.arrived, Complete):
+            local = np.stack(np.unravel_index(which, change.arrived.shape), axis=1)
+            return np.asarray(local + np.array(change.new_shape) - np.array(change.arrived.shape))
+        local = change.arrived[which].astype(np.int64)
+        for mode, positions in enumerate(change.positions):
+            if positions is not None:
+                local[:, mode] = positions[local[:, mode]]
+        return np.asarray(local)
+
+    def info(self, modes: Modes, loss: Loss) -> Info:
+        """Say what the step does."""
+        names = modes.names
         incoming, outcome = self.incoming, self.outcome
         cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
         with np.errstate(over="ignore", invalid="ignore"):
-            gap = cells.values - outcome.predicted
-            rest = cells.values - self._learned()
+            gap = cells.values - loss.mean(outcome.predicted)
+            rest = cells.values - loss.mean(self._learned())
             size, missed, left = (math.sqrt(dot(v, v)) for v in (cells.values, gap, rest))
         filled = revised = unchanged = None
         if absorbed is not None:
@@ -86,4 +116,5 @@ class Ahead:
             filled=filled,
             revised=revised,
             unchanged=unchanged,
+            surprises=surprises(self, modes, loss, self.expected),
         )

@@ -179,6 +179,13 @@ def de_covid_hosp() -> Records:
     return Records("de_covid_hosp", table, modes, "count", file.source, file.licence)
 
 
+def de_covid_hosp_final() -> Records:
+    """Return the settled counts of the same dates: count_delay40 and count_final."""
+    file, table = _table("de_covid_hosp_final.parquet")
+    modes = ("location", "age_group", "date")
+    return Records("de_covid_hosp_final", table, modes, "count_final", file.source, file.licence)
+
+
 def de_covid_hosp_weekly() -> Dataset:
     """Return the German triangle by week: 16 states x 6 ages x 7 weekly delays x 104 weeks.
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tensortide.surprise import Surprise
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +17,7 @@ class Info:
     other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of the batch with
     ``y`` predicted before learning, `learned_error` the same after it, `norm` is ``|x|`` and
     `missed` is ``|x - y|`` before; a new label is predicted with the mean row of its mode.
+    `surprises` are the values that fit least (`tensortide.surprise`).
     `rows_read` and `rows_written` count factor rows.  In a tracked run a batch has an id, and
     `repeated` says that it was applied before.
     """
@@ -40,6 +45,7 @@ class Info:
     rows_written: int = 0
     largest_move: float = 0.0
     seconds: float = 0.0
+    surprises: list[Surprise] = field(default_factory=list)
     batch_id: str | None = None
     repeated: bool = False
 
@@ -58,4 +64,6 @@ class Info:
             line += f", {self.duplicates} duplicates combined"
         if self.prequential_error is not None:
             line += f", error before learning {self.prequential_error:.3f}"
+        if self.surprises:
+            line += f", {len(self.surprises)} surprises"
         return line + (", not converged" if self.converged is False else "")

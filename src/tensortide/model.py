@@ -35,6 +35,7 @@ from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.parts import loss_of, ties_for
+from tensortide.surprise import Dispersion
 from tensortide.validate import check_rank_for
 
 
@@ -52,6 +53,7 @@ class Model:
         n_steps: int,
         grown_last: int,
         memory: Memory | None = None,
+        dispersion: Dispersion | None = None,
     ) -> None:
         self.recipe = recipe
         self.rules = rules
@@ -62,6 +64,7 @@ class Model:
         self.n_steps = n_steps
         self.grown_last = grown_last
         self.memory: Memory = memory or {}
+        self.dispersion = dispersion or Dispersion()
 
     @classmethod
     def prepared(
@@ -101,11 +104,13 @@ class Model:
             seen = first.counted(seen, arrival, repeats=not recipe.limits.new_cells)
         factors = Factors(_revived(recipe, best.rows, rng) if effort.max_sweeps else best.rows)
         memory = begin(recipe, factors.rows(), change)
-        model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory)
+        fitted = loss_of(recipe).mean(_fitted(best.rows, first))
+        spread = Dispersion.first(loss_of(recipe), cells.values, fitted)
+        model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory, spread)
         info = Info(
             step=1,
             entries=len(cells.values),
-            learned_error=_left(best.rows, first),
+            learned_error=_left(cells.values, fitted),
             duplicates=cells.n_duplicates,
             grown=len(cells.values),
             filled=0,
@@ -172,7 +177,7 @@ class Model:
             repeats = not self.recipe.limits.new_cells
             seen = incoming.counted(seen, arrival, repeats=repeats)
         store = None if incoming.absorbed is None else incoming.absorbed.store
-        return Ahead(
+        ahead = Ahead(
             arrival,
             retract,
             incoming,
@@ -182,24 +187,32 @@ class Model:
             self.time(arrival),
             self.n_steps + 1,
             self.factors.rows_read - read,
+            self.dispersion,
+            self.dispersion,
         )
+        loss, values = loss_of(self.recipe), incoming.cells.values
+        expected = loss.mean(outcome.predicted)
+        spread = self.dispersion.after(loss, values, expected, ahead.new_cells())
+        return replace(ahead, dispersion=spread)
 
     def adopt(self, ahead: Ahead) -> Info:
         """Take over a step that was planned on this very state: all of it or nothing."""
         arrival, outcome = ahead.arrival, ahead.outcome
         before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
+        spread = self.dispersion
         try:
             self.modes.append(arrival.fresh)
             commit(self.factors, outcome)
             self.store, self.seen = ahead.store, ahead.seen
             self.grown_last, self.memory = ahead.grown_last, outcome.memory
-            self.n_steps = ahead.step
+            self.n_steps, self.dispersion = ahead.step, ahead.dispersion
         except BaseException:
             undo(self.factors, outcome)
             self.modes.truncate(arrival.old_shape)
             self.store, self.seen, self.n_steps, self.grown_last, self.memory = before
+            self.dispersion = spread
             raise
-        return ahead.info(self.modes.names)
+        return ahead.info(self.modes, loss_of(self.recipe))
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""
@@ -245,6 +258,7 @@ class Model:
             self.n_steps,
             self.grown_last,
             self.memory,
+            self.dispersion,
         )
 
 
@@ -261,12 +275,16 @@ def _revived(recipe: Method, rows: Sequence[Floats], rng: np.random.Generator) -
     return revived(rows, rng, positive=_positive(recipe))
 
 
-def _left(rows: Sequence[Floats], first: Incoming) -> float | None:
+def _fitted(rows: Sequence[Floats], first: Incoming) -> Floats:
+    """Return the model's values of first data after learning them."""
+    arrived = first.change.arrived
+    return box_values(rows) if isinstance(arrived, Complete) else values_at(rows, arrived)
+
+
+def _left(values: Floats, fitted: Floats) -> float | None:
     """Return the relative error on first data after learning them."""
-    values, arrived = first.cells.values, first.change.arrived
     size = math.sqrt(dot(values, values))
-    model = box_values(rows) if isinstance(arrived, Complete) else values_at(rows, arrived)
-    gap = values - model
+    gap = values - fitted
     return math.sqrt(dot(gap, gap)) / size if size > 0.0 else None
 
 

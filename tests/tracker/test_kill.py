@@ -54,7 +54,7 @@ def test_killed_at_random_moments_the_run_ends_with_the_same_bits(
             reached.add(n_done)
         # whatever the speed of this machine: work has to be left for all kills, and be done
         share_done = n_done / (n_days - 4)
-        longest *= 0.95 if share_done > kills / n_kills else 1.0 if n_done > n_before else 1.05
+        longest *= 0.9 if share_done > kills / n_kills else 1.0 if n_done > n_before else 1.05
     assert len(reached) > n_kills / 5  # it was killed on its way, not only at the start
     assert parent(command=order)["code"] == 0
     assert parent(do="state", run=str(tmp_path / "killed")) == expected

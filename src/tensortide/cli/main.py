@@ -408,7 +408,8 @@ def reproduce(
         str,
         typer.Argument(
             help="general, factorization, completion, synthetic-factorization, "
-            "synthetic-completion, ablation, complexity, or all."
+            "synthetic-completion, ablation, complexity, or all of these; nowcast, "
+            "nowcast-choices."
         ),
     ] = "all",
     seeds: Annotated[int, typer.Option(min=1, help="Random seeds per method.")] = 5,

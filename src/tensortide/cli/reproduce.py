@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tensortide.cli.nowcast_study import STUDIES, run_study
 from tensortide.errors import FileError, InputError, NoDataError
 from tensortide.experiments import run
 from tensortide.experiments.figures import draw
@@ -24,6 +25,9 @@ def reproduce(
     experiment: str, *, seeds: int, quick: bool, out: Path, document: Path | None, as_json: bool
 ) -> None:
     """Run one scenario or all of them; results that are there already are not made again."""
+    if experiment in STUDIES:
+        _study(experiment, out, document, quick=quick)
+        return
     wanted = names() if experiment == "all" else [experiment]
     scenarios = [load_scenario(name) for name in wanted]
     seeds = 1 if quick else seeds
@@ -64,6 +68,20 @@ def reproduce(
                 text = _inserted(text, scenario.name, markdown)
     if document is not None and text is not None:
         _write(document, text)
+
+
+def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
+    """Run a study of nowcasts: tables to the screen and into the document, pictures to files."""
+    text = None if document is None else _read(document)
+    if document is not None:
+        _inserted(text, name, "")
+    _make_folder(out)
+    plotting()
+    markdown, files = run_study(STUDIES[name], out, quick=quick)
+    print(f"\n{STUDIES[name].title}\n\n{markdown}")
+    print("\nfigures: " + ", ".join(map(str, files)), flush=True)
+    if document is not None:
+        _write(document, _inserted(text, name, markdown))
 
 
 def _teller(progress: Progress, name: str, *, told: bool) -> Callable[[str], None]:

@@ -16,6 +16,7 @@ from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
 from tensortide.nowcast.ladder import HazardLadder
 from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
 
 if TYPE_CHECKING:
@@ -71,14 +72,20 @@ class Nowcast:
         return self.units.keys.index(key)
 
     def quantiles(
-        self, levels: Sequence[float] | None = None, *, days: int = 1
+        self, levels: Sequence[float] | None = None, *, days: int = 1, settled: bool = False
     ) -> tuple[Floats, Floats, Floats]:
         """Return published, nowcast (units x ages) and quantiles (units x ages x levels).
 
-        With `days` 7 a target is the sum of seven dates that ends at that age.
+        With `days` 7 a target is the sum of seven dates that ends at that age.  The target is the
+        count at the maximum delay; with `settled` it is what the count grows to after that
+        (`tensortide.nowcast.tail`).
         """
         chosen = check_levels(self.levels if levels is None else levels)
         published, now, sd = spreads(self.today, self.spread, days)
+        if settled:
+            tail = tail_share(self.triangle)
+            sd = np.sqrt(((1.0 + tail) * sd) ** 2 + (DOUBT * tail * now) ** 2)
+            now = (1.0 + tail) * now
         return published, now, quantiles(published, now, sd, chosen.tolist())
 
     def to_table(
@@ -195,7 +202,10 @@ class Nowcaster:
         ]
         for ladder in self._used:
             cut = whole.cut(ladder.window(triangle.max_delay))
-            parts.append(ladder.unseen(cut, units))
+            part = ladder.unseen(cut, units)
+            if self._members:  # beside models of cells: its cells, so that sums stay sums
+                part = units.total(part[-len(whole.cells) :])
+            parts.append(part)
         weights = self._weights()
         unseen = np.einsum("m,mua->ua", weights, np.array(parts))
         return self._told(whole.triangle, units, whole, unseen, missed)

@@ -184,6 +184,7 @@ def replay(
     horizons: int = 29,
     levels: Sequence[float] = LEVELS,
     warm_up: int = WARM_UP,
+    settled: Triangle | None = None,
     progress: bool | None = None,
 ) -> Replay:
     """Nowcast as of each of `dates` (a first and a last one, or all), with every model.
@@ -191,7 +192,8 @@ def replay(
     A model is a function that makes a nowcaster; names stand for our default
     ("tensortide") and the baselines of `tensortide.nowcast.ladder`, all with the same interval
     layer.  A nowcast of a day sees reports until that day only; the `warm_up` days before the
-    first one are nowcast too, as the past from which intervals are learned.
+    first one are nowcast too, as the past from which intervals are learned.  The truth is the
+    count at the maximum delay, or that of a triangle of `settled` counts.
     """
     makers = _makers(models)
     start, asked = as_of_days(triangle, dates, warm_up)
@@ -199,7 +201,8 @@ def replay(
     scored = asked[asked >= start]
     whole = Snapshot(triangle, triangle.n_dates)
     units = Units.of(whole)
-    truth = _truth(triangle, units, whole, scored, days, horizons)
+    truth = _truth(triangle if settled is None else settled, units, whole, scored, days, horizons)
+    final = settled is not None
     place = {key: k for k, key in enumerate(units.keys)}
     shape = (len(scored), len(units.keys), horizons, len(chosen))
     found = {name: np.full(shape, np.nan) for name in makers}
@@ -210,7 +213,8 @@ def replay(
             for name, nowcaster in nowcasters.items():
                 nowcast = nowcaster.update(view)
                 if day >= start:
-                    quantiles = nowcast.quantiles(chosen, days=days)[2][:, :horizons]
+                    found_now = nowcast.quantiles(chosen, days=days, settled=final)
+                    quantiles = found_now[2][:, :horizons]
                     rows = [place[key] for key in nowcast.units.keys]
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
@@ -281,11 +285,20 @@ def _truth(
     horizons: int,
 ) -> Floats:
     """Return the final count of every target; NaN where it is not in the data."""
+    cells = np.zeros((len(whole.cells), triangle.n_dates))
+    place = {
+        tuple(known[c] for known, c in zip(whole.triangle.labels, row, strict=True)): k
+        for k, row in enumerate(whole.cells)
+    }
+    keys = [
+        tuple(known[c] for known, c in zip(triangle.labels, row, strict=True))
+        for row in np.unique(triangle.codes, axis=0)
+    ]
     totals = triangle.totals(triangle.strata)
-    cells = totals.reshape(-1, triangle.n_dates)
-    if triangle.strata:
-        sizes = [len(known) for known in triangle.labels]
-        cells = cells[np.ravel_multi_index(tuple(whole.cells.T), sizes)]
+    for key in keys:
+        if key in place:
+            at = tuple(k.index(part) for k, part in zip(triangle.labels, key, strict=True))
+            cells[place[key]] = totals[at]
     daily = units.total(cells)
     complete = triangle.last - triangle.max_delay - triangle.first
     daily[:, complete + 1 :] = np.nan
@@ -294,6 +307,6 @@ def _truth(
     for k, period in enumerate(periods_of(scored, triangle.every)):
         for horizon in range(horizons):
             start = period - triangle.first - horizon - days + 1
-            if start >= 0:
+            if 0 <= start < sums.shape[1]:
                 found[k, :, horizon] = sums[:, start]
     return found

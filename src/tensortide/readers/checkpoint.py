@@ -119,7 +119,7 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
             texts[str(mode)] = labels.array().tolist()
         elif labels.kind != "position":
             arrays[f"labels_{mode}"] = labels.array()
-    arrays |= small_arrays(model.factors.grams, model.seen, model.memory)
+    arrays |= small_arrays(model.factors.grams, model.seen, model.memory, model.dispersion)
     if model.store is not None:
         arrays |= history_arrays(model.store)
     facts = {

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from tensortide.data.labels import Labels
     from tensortide.data.sketch import DistinctCells
     from tensortide.estimator import OnlineCP
+    from tensortide.surprise import Dispersion
 
 
-def small_arrays(grams: RunningGrams, seen: DistinctCells, memory: Memory) -> dict[str, AnyArray]:
+def small_arrays(
+    grams: RunningGrams, seen: DistinctCells, memory: Memory, dispersion: Dispersion
+) -> dict[str, AnyArray]:
     """Return the statistics of a model that are not rows of factors."""
     arrays: dict[str, AnyArray] = {
         "gram_total": grams.total,
         "gram_error": grams.error,
         "gram_sums": grams.sums,
         "seen_registers": seen.registers,
+        "dispersion": np.stack([dispersion.weights, dispersion.sums]),
     }
     return arrays | {f"memory_{name}": array for name, array in memory.items()}
 
@@ -129,6 +133,7 @@ def rebuilt(
     from tensortide.info import Info
     from tensortide.model import Model
     from tensortide.parts import composed
+    from tensortide.surprise import Dispersion
 
     params = read_params(facts["params"])
     estimator = OnlineCP(**params)
@@ -154,6 +159,7 @@ def rebuilt(
             for name, array in arrays.items()
             if name.startswith("memory_")
         },
+        Dispersion(*arrays["dispersion"]) if "dispersion" in arrays else None,
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()

@@ -187,21 +187,33 @@ def _surprises(tracker: Tracker) -> str:
         return head + "<p>There are none yet.</p></section>"
     names = list(found[0].cell)
     row = "".join(f"<th>{escape(n)}</th>" for n in names)
-    numbers = "".join(f'<th class="number">{w}</th>' for w in ("came", "expected", "step"))
+    words = ("came", "expected", "95 % range", "chance", "step")
+    numbers = "".join(f'<th class="number">{w}</th>' for w in words)
     rows = []
     for s in found:
         new = dict.fromkeys(s.fresh, " <span class=soft>new</span>")
         cells = "".join(
             f"<td>{escape(_short(label))}{new.get(name, '')}</td>" for name, label in s.cell.items()
         )
-        values = (f"{s.value:,.4g}", f"{s.predicted:,.4g}", f"{s.step:,}")
+        came = f"{s.value:,.4g}" + (" (corrected)" if s.revised else "")
+        span = "" if s.low is None else f"{s.low:,.4g} to {s.high:,.4g}"
+        chance = "" if s.probability is None else _chance(s.probability)
+        values = (came, f"{s.predicted:,.4g}", span, chance, f"{s.step:,}")
         cells += "".join(f'<td class="number">{v}</td>' for v in values)
         rows.append(f"<tr>{cells}</tr>")
     return (
-        f"{head}<p>Cells whose value was farthest from what the model expected before it learned "
-        "it. (On a narrow screen the table can be moved sideways.)</p>"
+        f"{head}<p>Values and corrections that fitted least what the model expected before it "
+        "learned them, the least likely first. (On a narrow screen the table can be moved "
+        "sideways.)</p>"
         f'<div class="scroll"><table><tr>{row}{numbers}</tr>{"".join(rows)}</table></div></section>'
     )
+
+
+def _chance(probability: float) -> str:
+    """Return a small probability for people."""
+    if probability >= 1e-4:
+        return f"{100 * probability:.2g} %"
+    return "1 in " + (f"{1 / probability:,.0f}" if probability > 1e-7 else "over 10 million")
 
 
 def _short(label: str) -> str:

@@ -29,8 +29,8 @@ def commit_step(ledger: Ledger, model: Model, ahead: Ahead | None, info: Info, l
             n_records, shape = len(ahead.arrival.values), ahead.arrival.new_shape
             write_step(ledger, model, ahead)
             useless.extend(write_history(ledger, seq, ahead.store, ahead))
-            if ledger.get("options")["keep_surprises"] and len(ahead.incoming.cells.values):
-                write_surprises(ledger, seq, model.modes, ahead)
+            if info.surprises and ledger.get("options")["keep_surprises"]:
+                write_surprises(ledger, seq, info.surprises)
         kind = "empty" if ahead is None else "step"
         write_batch(ledger, seq, kind, info, shape, n_records, line)
 

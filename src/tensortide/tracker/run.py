@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tensortide.errors import FileError, InputError, NotFittedError
 from tensortide.estimator import OnlineCP
 from tensortide.info import Info
+from tensortide.parts import loss_of
 from tensortide.readers.plain import plain_params, read_params
 from tensortide.tracker.batches import (
     Line,
@@ -160,7 +161,7 @@ class Tracker:
         if records is not None or retract is not None:
             ahead = estimator._plan(records, retract)
         model = estimator._fitted()
-        info = model.nothing() if ahead is None else ahead.info(model.modes.names)
+        info = model.nothing() if ahead is None else ahead.info(model.modes, loss_of(model.recipe))
         info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
         with self._following_the_disk():
             commit_step(self._ledger, model, ahead, info, line)

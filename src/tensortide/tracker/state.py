@@ -38,7 +38,7 @@ def write_model(ledger: Ledger, model: Model) -> None:
         if isinstance(labels, NamedLabels):
             known = [labels.label(i) for i in range(len(labels))]
             sums["labels"][mode] = _put_labels(ledger.db, mode, 0, known, labels.kind)
-    arrays = small_arrays(model.factors.grams, model.seen, model.memory)
+    arrays = small_arrays(model.factors.grams, model.seen, model.memory, model.dispersion)
     sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(model.modes.shape, model.n_steps, model.grown_last, model.rank, model.seen)
     ledger.put("facts", facts | {"sums": sums})
@@ -64,7 +64,7 @@ def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
                 ledger.db, mode, len(labels), list(arrival.fresh[mode]), labels.kind
             )
             sums["labels"][mode] = (sums["labels"][mode] + fresh) % 2**64
-    arrays = small_arrays(outcome.grams, ahead.seen, outcome.memory)
+    arrays = small_arrays(outcome.grams, ahead.seen, outcome.memory, ahead.dispersion)
     sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(arrival.new_shape, ahead.step, ahead.grown_last, model.rank, ahead.seen)
     ledger.put("facts", facts | {"sums": sums})

@@ -1,4 +1,4 @@
-"""The cells whose new value was farthest from its prediction.
+"""The values of all steps that fitted least.
 
 These are raw values: a run without history keeps them only when asked.
 """
@@ -6,17 +6,14 @@ These are raw values: a run without history keeps them only when asked.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from tensortide.core.complete import Complete
-from tensortide.core.types import Positions
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tensortide.ahead import Ahead
-    from tensortide.data.modes import Modes
+    from collections.abc import Sequence
+
+    from tensortide import surprise
     from tensortide.tracker.ledger import Ledger
 
 KEPT = 50
@@ -24,32 +21,37 @@ KEPT = 50
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """A cell as text, what came, what was expected, and which of its labels were new then."""
+    """A cell as text, what came, what was expected with its 95 % range, and how likely it was.
+
+    `fresh` names the labels that were new then; `revised` says that a published value was
+    corrected.
+    """
 
     step: int
     cell: dict[str, str]
     value: float
     predicted: float
     fresh: list[str]
+    low: float | None = None
+    high: float | None = None
+    probability: float | None = None
+    revised: bool = False
 
 
-def write_surprises(ledger: Ledger, seq: int, modes: Modes, ahead: Ahead) -> None:
-    """Keep the farthest cells of this step if they belong to the farthest of all."""
-    values, predicted = ahead.incoming.cells.values, ahead.outcome.predicted
-    gaps = np.abs(values - predicted)
-    top = np.argsort(-gaps, kind="stable")[:KEPT]
-    places = _places(ahead, top)
+def write_surprises(ledger: Ledger, seq: int, found: Sequence[surprise.Surprise]) -> None:
+    """Keep the surprises of this step if they belong to the largest of all."""
     rows = []
-    for place, e in zip(places, top, strict=True):
-        cell, fresh = {}, []
-        for mode, (name, labels) in enumerate(zip(modes.names, modes.labels, strict=True)):
-            position, known = int(place[mode]), len(labels)
-            new = position >= known
-            label: Any = ahead.arrival.fresh[mode][position - known] if new else None
-            cell[name] = str(label if new else labels.label(position))
-            fresh += [name] if new else []
-        values_ = (float(values[e]), float(predicted[e]), float(gaps[e]))
-        rows.append((seq, json.dumps(cell), *values_, json.dumps(fresh)))
+    for one in found:
+        cell = json.dumps({name: str(label) for name, label in one.cell.items()})
+        size = -math.log10(max(one.probability, 1e-300))
+        facts = {
+            "fresh": one.fresh,
+            "low": one.low,
+            "high": one.high,
+            "probability": one.probability,
+            "revised": one.revised,
+        }
+        rows.append((seq, cell, one.value, one.expected, size, json.dumps(facts)))
     ledger.db.executemany("INSERT INTO surprises VALUES (?, ?, ?, ?, ?, ?)", rows)
     ledger.db.execute(
         "DELETE FROM surprises WHERE rowid NOT IN "
@@ -59,26 +61,16 @@ def write_surprises(ledger: Ledger, seq: int, modes: Modes, ahead: Ahead) -> Non
 
 
 def read_surprises(ledger: Ledger, count: int = KEPT) -> list[Surprise]:
-    """Return the farthest cells of all steps, farthest first."""
+    """Return the largest surprises of all steps, the least likely first."""
     rows = ledger.db.execute(
         "SELECT step, cell, value, predicted, fresh FROM surprises JOIN batches USING (seq) "
         "ORDER BY gap DESC, surprises.rowid LIMIT ?",
         (count,),
     )
-    return [
-        Surprise(step, json.loads(cell), value, predicted, json.loads(fresh))
-        for step, cell, value, predicted, fresh in rows
-    ]
-
-
-def _places(ahead: Ahead, top: Positions) -> Positions:
-    """Return where the cells stand in the whole tensor."""
-    change = ahead.incoming.change
-    if isinstance(change.arrived, Complete):
-        local = np.stack(np.unravel_index(top, change.arrived.shape), axis=1)
-        return np.asarray(local + np.array(change.new_shape) - np.array(change.arrived.shape))
-    local = change.arrived[top].astype(np.int64)
-    for mode, positions in enumerate(change.positions):
-        if positions is not None:
-            local[:, mode] = positions[local[:, mode]]
-    return np.asarray(local)
+    found = []
+    for step, cell, value, predicted, text in rows:
+        facts = json.loads(text)
+        if isinstance(facts, list):  # a run that was begun before there were ranges
+            facts = {"fresh": facts}
+        found.append(Surprise(step, json.loads(cell), value, predicted, **facts))
+    return found

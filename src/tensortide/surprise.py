@@ -1,0 +1,206 @@
+"""How surprising a value is: its tail probability under what the model expected before learning it.
+
+The expected value comes from the model, the spread from its past misses: the squared error over
+the variance that the loss implies, averaged over steps with fading, apart for cells whose labels
+were all known and for those with a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.losses import Bernoulli, Gamma, Loss, NegativeBinomial, Poisson
+from tensortide.core.types import Flags, Floats, Positions
+
+if TYPE_CHECKING:
+    from tensortide.ahead import Ahead
+    from tensortide.data.modes import Modes
+
+FADING = 0.95  # of a past step, per step
+OUTLIER = 25.0  # spreads squared beyond which a value does not widen the spread any more
+RARE = 1e-3  # tail probability below which a value is a surprise
+MOST = 20  # surprises that a step lists
+FEWEST = 1e-3  # smallest expected count, so that a first case is not infinitely surprising
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """A value that does not fit: its cell, what came, what was expected, with 95 % range.
+
+    `probability` is that of a value at least as far out; `revised` says that a published value
+    was corrected (known to methods that keep history), `fresh` which labels were new.
+    """
+
+    cell: dict[str, Any]
+    value: float
+    expected: float
+    low: float
+    high: float
+    probability: float
+    revised: bool
+    fresh: list[str]
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        where = ", ".join(f"{name} {label}" for name, label in self.cell.items())
+        what = "corrected to" if self.revised else "is"
+        return (
+            f"{where} {what} {self.value:g}; expected {self.expected:.4g} "
+            f"({self.low:.4g} to {self.high:.4g})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dispersion:
+    """Faded sums of squared misses over their implied variance: known labels, new labels."""
+
+    weights: Floats = field(default_factory=lambda: np.zeros(2))
+    sums: Floats = field(default_factory=lambda: np.zeros(2))
+
+    @classmethod
+    def first(cls, loss: Loss, values: Floats, fitted: Floats) -> Dispersion:
+        """Return the dispersion of a model that was just prepared: twice as wide as its fit."""
+        one = cls().after(loss, values, fitted, np.zeros(len(values), bool))
+        return cls(np.full(2, 0.5 * one.weights[0]), np.full(2, 0.5 * 4.0 * one.sums[0]))
+
+    def of(self, new: Flags) -> Floats:
+        """Return the dispersion that each cell has; NaN where there is no experience yet."""
+        there = self.weights > 0.0
+        ratio = np.where(there, self.sums / np.where(there, self.weights, 1.0), np.nan)
+        return np.asarray(ratio[new.astype(int)])
+
+    def after(self, loss: Loss, values: Floats, expected: Floats, new: Flags) -> Dispersion:
+        """Return the dispersion with the misses of one more step."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (values - expected) ** 2 / variance(loss, expected)
+        weights, sums = self.weights.copy(), self.sums.copy()
+        for k in (0, 1):
+            mine = squares[new == bool(k)]
+            if not len(mine) or not np.isfinite(mine).all():
+                continue
+            before = sums[k] / weights[k] if weights[k] > 0.0 else float(np.median(mine)) * 4.0
+            limit = OUTLIER * before if before > 0.0 else np.inf
+            weights[k] = FADING * weights[k] + 1.0
+            sums[k] = FADING * sums[k] + float(np.minimum(mine, limit).mean())
+        return Dispersion(weights, sums)
+
+
+def variance(loss: Loss, expected: Floats) -> Floats:
+    """Return the variance that a loss implies, up to the dispersion."""
+    mean = np.maximum(expected, FEWEST)
+    if isinstance(loss, Poisson):
+        return mean
+    if isinstance(loss, NegativeBinomial):
+        return np.asarray(mean + mean**2 / loss.size)
+    if isinstance(loss, Gamma):
+        return np.asarray(mean**2)
+    if isinstance(loss, Bernoulli):
+        p = np.clip(expected, FEWEST, 1.0 - FEWEST)
+        return np.asarray(p * (1.0 - p))
+    return np.ones_like(expected)
+
+
+def tails(
+    loss: Loss, values: Floats, expected: Floats, dispersion: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the two-sided tail probability of each value, and the 95 % range expected.
+
+    Counts: Poisson, or negative binomial where the past was wider; positive values: gamma; yes
+    or no: the probability itself; else Student's t with five degrees of freedom.
+    """
+    from scipy import special  # a tenth of a second, and only where something is far out
+
+    spread = np.where(np.isfinite(dispersion), np.maximum(dispersion, 1e-12), np.nan)
+    if isinstance(loss, Bernoulli):
+        p = np.clip(expected, 0.0, 1.0)
+        zeros, ones = np.zeros_like(p), np.ones_like(p)
+        chance = np.where(values >= 0.5, p, 1.0 - p)
+        return chance, np.where(p > 0.975, ones, zeros), np.where(p < 0.025, zeros, ones)
+    if isinstance(loss, Poisson | NegativeBinomial):
+        mean = np.maximum(expected, FEWEST)
+        ratio = np.maximum(spread * variance(loss, mean) / mean, 1.0)
+        below, above, low, high = _of_counts(np.maximum(values, 0.0), mean, ratio)
+    elif isinstance(loss, Gamma):
+        shape, scale = 1.0 / spread, np.maximum(expected, FEWEST) * spread
+        below, above = (
+            special.gammainc(shape, values / scale),
+            special.gammaincc(shape, values / scale),
+        )
+        low, high = (scale * special.gammaincinv(shape, q) for q in (0.025, 0.975))
+    else:
+        width = np.sqrt(0.6 * spread)  # a t with five degrees of freedom has variance 5 / 3
+        below = special.stdtr(5, (values - expected) / width)
+        above = special.stdtr(5, (expected - values) / width)
+        low, high = (expected + width * special.stdtrit(5, q) for q in (0.025, 0.975))
+    return np.minimum(1.0, 2.0 * np.minimum(below, above)), low, high
+
+
+def _of_counts(
+    values: Floats, mean: Floats, ratio: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return both tails and the 95 % range of counts whose variance is `ratio` times the mean."""
+    from scipy import special
+
+    least, most = np.floor(values), np.ceil(values)
+    wide = ratio > 1.0 + 1e-4
+    size = mean / np.where(wide, ratio - 1.0, 1.0)
+    p = 1.0 / np.where(wide, ratio, 2.0)
+    below = np.where(
+        wide, special.betainc(size, least + 1.0, p), special.gammaincc(least + 1.0, mean)
+    )
+    reach = np.maximum(most, 1e-12)  # at least `most` counts; none or more is certain
+    above = np.where(wide, special.betainc(reach, size, 1.0 - p), special.gammainc(reach, mean))
+    above = np.where(most > 0.0, above, 1.0)
+    ends = [
+        np.ceil(np.where(wide, special.nbdtrik(q, size, p), special.pdtrik(q, mean)))
+        for q in (0.025, 0.975)
+    ]
+    return below, above, np.maximum(np.nan_to_num(ends[0]), 0.0), np.maximum(ends[1], 0.0)
+
+
+def surprises(
+    ahead: Ahead, modes: Modes, loss: Loss, dispersion: Dispersion, most: int = MOST
+) -> list[Surprise]:
+    """Return the values of a step that do not fit, the least likely first."""
+    values, expected = ahead.incoming.cells.values, loss.mean(ahead.outcome.predicted)
+    if not len(values):
+        return []
+    new = ahead.new_cells()
+    spread = dispersion.of(new)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = np.nan_to_num((values - expected) ** 2 / (variance(loss, expected) * spread), nan=0.0)
+    top = np.argsort(-far, kind="stable")[: 4 * most]
+    top = top[far[top] > 0.0]
+    if not len(top):
+        return []
+    chance, low, high = tails(loss, values[top], expected[top], spread[top])
+    rare = np.flatnonzero(chance < RARE)
+    order = rare[np.argsort(chance[rare], kind="stable")][:most]
+    absorbed = ahead.incoming.absorbed
+    found = []
+    for k, place in zip(order, ahead.places(top[order]), strict=True):
+        cell, fresh = _named(ahead, modes, place)
+        found.append(
+            Surprise(
+                cell, float(values[top[k]]), float(expected[top[k]]), float(low[k]),
+                float(high[k]), float(chance[k]),
+                bool(absorbed is not None and absorbed.revised[top[k]]), fresh,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _named(ahead: Ahead, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:
+    """Return the labels of a cell, and the modes in which its label is new."""
+    cell, fresh = {}, []
+    for mode, (name, labels) in enumerate(zip(modes.names, modes.labels, strict=True)):
+        position, old = int(place[mode]), ahead.arrival.old_shape[mode]
+        if position >= old:
+            fresh.append(name)
+        known = position < len(labels)
+        label = labels.label(position) if known else ahead.arrival.fresh[mode][position - old]
+        cell[name] = label.item() if isinstance(label, np.generic) else label
+    return cell, fresh

@@ -1,0 +1,210 @@
+"""The nowcaster: streaming, sums, intervals, early days, zeros, gaps, strata that join."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tensortide as tt
+from tensortide.nowcast import Nowcaster, Triangle
+from tensortide.nowcast.intervals import Spread, Today, spreads, windowed
+from tensortide.nowcast.ladder import BASELINES, HazardLadder
+from tensortide.nowcast.nowcaster import Nowcast
+from tests.nowcast.examples import START, simulated, without_strata
+
+
+def followed(triangle: Triangle, nowcaster: Nowcaster, first: int, last: int) -> Nowcast:
+    for day in range(first, last + 1):
+        nowcast = nowcaster.update(triangle.as_of(START + day))
+    return nowcast
+
+
+def test_medians_add_up_over_strata_and_dates():
+    nowcast = followed(simulated(), Nowcaster((2, 3)), 40, 60)
+    _, now, quantiles = nowcast.quantiles(days=1)
+    level = nowcast.units.level
+    np.testing.assert_allclose(now[level == 1].sum(axis=0), now[0], rtol=1e-9)
+    week = nowcast.quantiles(days=7)[1]
+    past = nowcast.today.past[0]
+    daily = np.concatenate([now[0], past])
+    np.testing.assert_allclose(week[0], windowed(daily, 7)[: week.shape[1]], rtol=1e-9)
+    assert (np.diff(quantiles, axis=-1) >= 0.0).all()
+
+
+def test_a_sum_is_never_wider_than_its_parts_together():
+    nowcast = followed(simulated(), Nowcaster(2), 30, 60)
+    parts = nowcast.quantiles()[2]
+    widths = parts[..., -1] - parts[..., 0]
+    level = nowcast.units.level
+    assert (widths[0] <= 1.1 * widths[level == 1].sum(axis=0)).all()
+
+
+def test_intervals_cover_what_they_promise_on_simulated_reports():
+    triangle = simulated(days=160, rate=40.0)
+    result = tt.nowcast.replay(
+        triangle, ["tensortide"], [START + 90, START + 159], horizons=8, warm_up=60, days=1
+    )
+    for row in result.summary(base="none").to_pylist():
+        assert 0.85 <= row["coverage_95"] <= 1.0, row
+        assert 0.35 <= row["coverage_50"] <= 0.8, row
+
+
+def test_nowcasts_begin_in_the_first_days():
+    triangle = simulated()
+    nowcaster = Nowcaster((2, 3))
+    for day in range(1, 20):
+        nowcast = nowcaster.update(triangle.as_of(START + day))
+        _, now, quantiles = nowcast.quantiles()
+        assert np.isfinite(quantiles).all()
+        assert (now >= 0.0).all()
+        seven = nowcast.quantiles(days=7)[2]
+        assert np.isfinite(seven[:, : max(day - 5, 0)]).all()
+
+
+def test_a_stratum_that_appears_later_joins():
+    triangle = simulated(places=3)
+    late = (triangle.codes[:, 0] == 2) & (triangle.dates < 40)
+    joined = triangle._only(~late)
+    for options in ({}, {"economy": True}):
+        nowcast = followed(joined, Nowcaster(2, **options), 30, 60)
+        assert nowcast.units.keys[1:] == (("p0",), ("p1",), ("p2",))
+        assert np.isfinite(nowcast.quantiles()[2]).all()
+        assert nowcast.quantiles()[1][nowcast.unit(place="p2")].sum() > 0.0
+
+
+def test_a_stratum_with_a_single_case_and_one_of_zeros_get_finite_quantiles():
+    triangle = simulated(places=2)
+    one = replace(
+        triangle,
+        labels=(("p0", "p1", "p2"),),
+        codes=np.concatenate([triangle.codes, [[2]]]),
+        dates=np.append(triangle.dates, 20),
+        delays=np.append(triangle.delays, 1),
+        counts=np.append(triangle.counts, 1.0),
+    )
+    nowcast = followed(one, Nowcaster((2, 3)), 40, 45)
+    quantiles = nowcast.quantiles()[2][nowcast.unit(place="p2")]
+    assert np.isfinite(quantiles).all()
+    assert quantiles.max() < 10.0
+
+
+def test_two_weeks_without_any_report_are_survived():
+    triangle = simulated(days=90)
+    report = triangle.dates + triangle.delays
+    holiday = (report >= 50) & (report < 64)
+    # what would have come is reported on the first day after it
+    moved = np.where(holiday, 64 - triangle.dates, triangle.delays)
+    late = replace(triangle, delays=np.minimum(moved, triangle.max_delay))._summed()
+    for nowcaster in (Nowcaster((2, 3)), Nowcaster(2, economy=True)):
+        nowcast = followed(late, nowcaster, 40, 75)
+        quantiles = nowcast.quantiles()[2]
+        assert np.isfinite(quantiles).all()
+        assert quantiles[0].max() < 50.0 * late.totals()[30:60].max()
+
+
+def test_days_may_be_skipped_but_not_repeated():
+    triangle = simulated()
+    nowcaster = Nowcaster(2)
+    nowcaster.update(triangle.as_of(START + 40))
+    nowcaster.update(triangle.as_of(START + 44))
+    assert np.isnan(nowcaster._spread.nowcasts[1:4]).all()
+    with pytest.raises(tt.InputError, match="which this nowcaster has seen"):
+        nowcaster.update(triangle.as_of(START + 44))
+
+
+def test_the_economy_nowcaster_needs_the_news_only():
+    triangle = simulated()
+    whole, economy = Nowcaster(2, economy=True), Nowcaster(2, economy=True)
+    whole.update(triangle.as_of(START + 40))
+    economy.update(triangle.as_of(START + 40))
+    for day in range(41, 50):
+        view = triangle.as_of(START + day)
+        a = whole.update(view)
+        b = economy.update(view.since(view.last - 1))  # reports of that day alone
+        np.testing.assert_array_equal(a.quantiles()[2], b.quantiles()[2])
+    state = economy._members[0].state
+    assert state is not None
+    assert economy._kept is not None
+    assert (economy._kept.delays == 0).all()
+
+
+def test_the_economy_nowcaster_is_not_far_from_the_full_one():
+    triangle = simulated(days=120, rate=60.0)
+    days = [START + 70, START + 119]
+    models = {
+        "full": lambda: Nowcaster(2, ()),
+        "economy": lambda: Nowcaster(2, economy=True),
+        "chain-ladder": lambda: Nowcaster((), [BASELINES["chain-ladder"]]),
+    }
+    result = tt.nowcast.replay(triangle, models, days, horizons=8, days=1, warm_up=20)
+    rows = {r["model"]: r["mae"] for r in result.summary().to_pylist() if r["level"] == "all"}
+    assert rows["economy"] < 1.3 * rows["full"]
+
+
+def test_weekly_and_unstratified_triangles_are_nowcast():
+    triangle = without_strata(simulated(days=140))
+    table = triangle.to_table()
+    weekly = Triangle.from_table(
+        table, reference="reference_date", delay="delay", count="count", max_delay=3,
+        every="week", duplicates="sum",
+    )  # fmt: skip
+    nowcaster = Nowcaster((1, 2))
+    for back in (3, 2, 1, 0):
+        nowcast = nowcaster.update(weekly.as_of(weekly.as_of_date - 7 * back))
+    assert nowcast.quantiles()[2].shape == (1, 3, 7)
+
+
+def test_tables_have_a_row_per_unit_and_date():
+    nowcast = followed(simulated(), Nowcaster(2), 40, 42)
+    table = nowcast.to_table(by=["place"])
+    assert table.num_rows == 3 * 12
+    assert set(table["place"].to_pylist()) == {"p0", "p1", "p2"}
+    assert nowcast.to_table(by=[]).num_rows == 12
+    assert "median" in nowcast.to_table().column_names
+    with pytest.raises(tt.InputError, match="no unit"):
+        nowcast.unit(place="nowhere")
+    with pytest.raises(tt.InputError, match="no stratum 'age'"):
+        nowcast.unit(age="80+")
+
+
+@pytest.mark.parametrize("ranks", [0, "3", (3, 0), (2.5,), (True, 500)])
+def test_what_is_no_rank_is_refused(ranks):
+    with pytest.raises(tt.InputError, match="ranks must be whole numbers"):
+        Nowcaster(ranks)
+
+
+def test_nothing_to_average_is_refused():
+    with pytest.raises(tt.InputError, match="at least one rank"):
+        Nowcaster((), ())
+    with pytest.raises(tt.InputError, match="at least one rank"):
+        Nowcaster((), [HazardLadder()], economy=True)
+    with pytest.raises(tt.NotFittedError, match="no triangle yet"):
+        Nowcaster(2).nowcast()
+
+
+def test_a_copy_that_is_restored_goes_on_with_the_same_bits():
+    import copy
+
+    triangle = simulated()
+    straight = Nowcaster((2, 3))
+    followed(triangle, straight, 40, 46)
+    restored = copy.deepcopy(straight)
+    a = followed(triangle, straight, 47, 52).quantiles(days=7)[2]
+    b = followed(triangle, restored, 47, 52).quantiles(days=7)[2]
+    np.testing.assert_array_equal(a, b)
+
+
+def test_the_spread_is_the_size_of_past_errors():
+    rng = np.random.default_rng(0)
+    level, n_ages = np.zeros(1, int), 5
+    spread = Spread()
+    for _ in range(150):
+        noise = rng.normal(0.0, 30.0, (1, n_ages))
+        spread.remember([("x",)], 1000.0 + noise, np.full((1, n_ages), 1.0))
+    today = Today(
+        level, np.full((1, n_ages), 999.0), np.ones((1, n_ages)), np.full((1, 200), 1000.0)
+    )
+    sd = spreads(today, spread, 1)[2]
+    np.testing.assert_allclose(sd, 30.0, rtol=0.25)

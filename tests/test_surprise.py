@@ -1,0 +1,132 @@
+"""Surprises: tail probabilities against scipy's distributions, calibration, lists of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tensortide as tt
+from tensortide.core.losses import Bernoulli, Gamma, Huber, NegativeBinomial, Poisson, Squared
+from tensortide.surprise import Dispersion, tails
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 6.0])
+def test_tails_of_counts_are_those_of_the_negative_binomial(ratio):
+    rng = np.random.default_rng(0)
+    mean = rng.gamma(2.0, 5.0, 200)
+    x = rng.poisson(mean).astype(float)
+    chance, low, high = tails(Poisson(), x, mean, np.full(200, ratio))
+    known = stats.poisson(mean)
+    if ratio > 1.0:
+        known = stats.nbinom(mean / (ratio - 1.0), 1.0 / ratio)
+    expected = np.minimum(1.0, 2.0 * np.minimum(known.cdf(x), known.sf(x - 1.0)))
+    np.testing.assert_allclose(chance, expected, rtol=1e-8)
+    np.testing.assert_array_equal(low, known.ppf(0.025))
+    np.testing.assert_array_equal(high, known.ppf(0.975))
+
+
+def test_tails_of_other_losses_are_those_of_their_distributions():
+    rng = np.random.default_rng(1)
+    mean, x = rng.gamma(2.0, 5.0, 50), rng.gamma(2.0, 5.0, 50)
+    chance, low, high = tails(Gamma(), x, mean, np.full(50, 0.3))
+    gamma = stats.gamma(1.0 / 0.3, scale=0.3 * mean)
+    np.testing.assert_allclose(chance, 2.0 * np.minimum(gamma.cdf(x), gamma.sf(x)), rtol=1e-8)
+    np.testing.assert_allclose(high, gamma.ppf(0.975), rtol=1e-8)
+    chance, low, high = tails(Squared(), x, mean, np.full(50, 9.0))
+    student = stats.t(5, loc=mean, scale=np.sqrt(0.6 * 9.0))
+    np.testing.assert_allclose(chance, 2.0 * np.minimum(student.cdf(x), student.sf(x)), rtol=1e-8)
+    np.testing.assert_allclose(low, student.ppf(0.025), rtol=1e-6)
+    chance, low, high = tails(Bernoulli(), np.array([1.0, 0.0]), np.array([0.01, 0.3]), np.ones(2))
+    np.testing.assert_allclose(chance, [0.01, 0.7])
+    assert (low.tolist(), high.tolist()) == ([0.0, 0.0], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("loss", [Poisson(), NegativeBinomial(5.0), Squared(), Huber(), Gamma()])
+def test_tail_probabilities_are_roughly_uniform_when_the_model_is_right(loss):
+    rng = np.random.default_rng(2)
+    mean = rng.gamma(3.0, 30.0, 4000)
+    if isinstance(loss, Poisson):
+        x = rng.poisson(mean).astype(float)
+    elif isinstance(loss, NegativeBinomial):
+        x = rng.negative_binomial(loss.size, loss.size / (loss.size + mean)).astype(float)
+    elif isinstance(loss, Gamma):
+        x = rng.gamma(4.0, mean / 4.0)
+    else:
+        x = mean + rng.standard_t(5, 4000)
+    spread = Dispersion()
+    for part in np.array_split(np.arange(4000), 20):
+        new = np.zeros(len(part), bool)
+        spread = spread.after(loss, x[part], mean[part], new)
+    chance = tails(loss, x, mean, spread.of(np.zeros(4000, bool)))[0]
+    for level in (0.05, 0.2, 0.5):
+        assert (chance < level).mean() == pytest.approx(level, abs=0.06)
+
+
+def stream(seed=0, days=40):
+    rng = np.random.default_rng(seed)
+    mean = np.einsum("ir,jr,kr->ijk", *(rng.gamma(3.0, 1.0, (n, 2)) for n in (8, 5, days)))
+    return rng, mean, rng.poisson(mean).astype(float)
+
+
+def day_of(x, day):
+    cells = np.argwhere(np.ones(x.shape[:2]))
+    return {
+        "place": np.char.add("p", cells[:, 0].astype(str)), "kind": cells[:, 1],
+        "day": np.full(len(cells), day), "n": x[cells[:, 0], cells[:, 1], day],
+    }  # fmt: skip
+
+
+def test_a_value_that_does_not_fit_is_listed_with_what_was_expected():
+    _, _, x = stream()
+    first = {k: np.concatenate([day_of(x, d)[k] for d in range(20)]) for k in day_of(x, 0)}
+    model = tt.OnlineCP(2, "gocpt", loss="poisson", modes=["place", "kind", "day"], value="n")
+    model.fit(first)
+    quiet = [len(model.update(day_of(x, d)).surprises) for d in range(20, 39)]
+    assert np.mean(quiet) < 2.0
+    odd = day_of(x, 39)
+    odd["n"][7] = 40.0 * x.mean()
+    found = model.update(odd).surprises
+    assert found[0].value == odd["n"][7]
+    assert found[0].cell == {"place": odd["place"][7], "kind": int(odd["kind"][7]), "day": 39}
+    assert found[0].low <= found[0].expected <= found[0].high < found[0].value
+    assert found[0].probability < 1e-3
+    assert found[0].fresh == ["day"]
+    assert "expected" in str(found[0])
+    assert "surprises" in str(model.info_)
+
+
+def test_a_correction_that_does_not_fit_is_called_one():
+    _, _, x = stream(1)
+    first = {k: np.concatenate([day_of(x, d)[k] for d in range(20)]) for k in day_of(x, 0)}
+    model = tt.OnlineCP(2, "gocpt", loss="poisson", modes=["place", "kind", "day"], value="n")
+    model.fit(first)
+    for day in range(20, 25):
+        model.update(day_of(x, day))
+    odd = {name: column[:1] for name, column in day_of(x, 10).items()}
+    odd["n"] = np.array([60.0 * x.mean()])
+    found = model.update(odd).surprises
+    assert len(found) == 1
+    assert found[0].revised
+    assert found[0].fresh == []
+    assert "corrected to" in str(found[0])
+
+
+def test_what_was_experienced_is_saved_with_the_model(tmp_path):
+    _, _, x = stream(2)
+    model = tt.OnlineCP(2, "gocpte", loss="poisson", modes=["place", "kind", "day"], value="n")
+    model.fit({k: np.concatenate([day_of(x, d)[k] for d in range(20)]) for k in day_of(x, 0)})
+    for day in range(20, 30):
+        model.update(day_of(x, day))
+    model.save(tmp_path / "model")
+    twin = tt.load(tmp_path / "model")
+    odd = day_of(x, 30)
+    odd["n"][0] = 500.0
+    assert twin.update(odd).surprises == model.update(odd).surprises
+
+
+def test_one_outlier_does_not_hide_the_next():
+    values = np.array([1.0, 2.0, 1.5, 1000.0])
+    calm = Dispersion().after(Squared(), values[:3], np.ones(3), np.zeros(3, bool))
+    shaken = calm.after(Squared(), values, np.ones(4), np.zeros(4, bool))
+    assert shaken.of(np.zeros(1, bool))[0] < 20.0 * calm.of(np.zeros(1, bool))[0]

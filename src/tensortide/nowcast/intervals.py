@@ -25,7 +25,7 @@ from tensortide.core.types import Floats, Positions
 RELATIVE = 0.04  # share of a nowcast that its error has beside the Poisson part
 HALF_LIFE = 70.0  # periods after which a past error counts half
 SETTLING = 7  # age from which today's nowcast stands in for the truth
-PRIOR_LEVEL, PRIOR_UNIT = 5.0, 10.0  # past days that the prior spread, and the level's, are worth
+PRIOR_LEVEL, PRIOR_UNIT = 2.0, 5.0  # past days that the prior spread, and the level's, are worth
 MEMORY = 150  # past as-of days that are kept
 CORRECTED = 0.01  # share of a published count that a correction may take back
 

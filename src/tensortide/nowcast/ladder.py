@@ -9,7 +9,8 @@ import numpy as np
 from tensortide.core.types import Floats, Positions
 from tensortide.nowcast.snapshot import Snapshot, Units
 
-STEEPEST = 0.99  # share of a total that one delay may add, at most
+STEEPEST = 0.97  # share of a total that one delay may add, at most
+FEW = 10.0  # counts below which a unit has no share of its own and takes that of the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class ChainLadder:
     """Chain-ladder on the newest diagonals.
 
     ``h_d``, the share of the total up to delay d that comes at delay d, is estimated by sums over
-    the last `diagonals` report dates; what is unseen follows from what is published.  With
+    the last `diagonals` report dates; what is unseen follows from what is published.  A unit with
+    fewer than ten counts at a delay takes the share of the whole.  With
     `pooled` all units have the shares of the whole; with `weekdays` each weekday of the
     reference date has its own, drawn to the unit's mean by `pseudo` counts.
     """
@@ -40,7 +42,7 @@ class ChainLadder:
     diagonals: int = 60
     pooled: bool = False
     weekdays: bool = False
-    pseudo: float = 3.0
+    pseudo: float = 10.0
     name: str = "chain-ladder"
 
     def window(self, max_delay: int) -> int:
@@ -80,7 +82,8 @@ class ChainLadder:
 
         every = np.arange(n_dates)
         new, total = sums(every)
-        mean = new / np.where(total > 0.0, total, 1.0)
+        own = new / np.where(total > 0.0, total, 1.0)
+        mean = np.where(total < FEW, own[:1], own)
         if not self.weekdays:
             shares = mean[:, None, :]
         else:

@@ -199,8 +199,9 @@ def loss_value(name, x, y):
     if name == "huber":
         return (x - y) ** 2 if abs(x - y) <= 1.0 else 2.0 * abs(x - y) - 1.0
     if name == "bernoulli":
-        p = 1.0 / (1.0 + np.exp(-y))
-        return -(x * np.log(p) + (1.0 - x) * np.log(1.0 - p))
+        return x * np.logaddexp(0.0, -y) + (1.0 - x) * np.logaddexp(
+            0.0, y
+        )  # - log p, - log (1 - p)
     if name == "gamma":
         return np.log((y + tiny) / x) + x / (y + tiny) - 1.0
     perfect = 0.0 if x == 0 else x * np.log(x)

@@ -56,9 +56,9 @@ def test_the_page_of_commands_is_what_the_commands_say():
 
 
 def quick_start():
-    """The commands of the README's quick start, and what it shows of their output."""
+    """The commands before the README's Python part, and what it shows of their output."""
     text = (HERE / "README.md").read_text(encoding="utf-8")
-    section = text.split("## Quick start")[1].split("\n## ")[0]
+    section = text.split("## Quick start")[1].split("\n## In Python")[0]
     shown: list[tuple[str, list[str]]] = []
     for line in re.findall(r"^ {4}.*$", section, flags=re.MULTILINE):
         if line.startswith("    $ "):

@@ -93,7 +93,7 @@ def test_a_value_that_does_not_fit_is_listed_with_what_was_expected():
     assert found[0].probability < 1e-3
     assert found[0].fresh == ["day"]
     assert "expected" in str(found[0])
-    assert "surprises" in str(model.info_)
+    assert ", 1 surprise" in str(model.info_)
 
 
 def test_a_correction_that_does_not_fit_is_called_one():

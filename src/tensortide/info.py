@@ -65,5 +65,6 @@ class Info:
         if self.prequential_error is not None:
             line += f", error before learning {self.prequential_error:.3f}"
         if self.surprises:
-            line += f", {len(self.surprises)} surprises"
+            n = len(self.surprises)
+            line += f", {n} surprise{'' if n == 1 else 's'}"
         return line + (", not converged" if self.converged is False else "")

@@ -62,9 +62,12 @@ class Dispersion:
 
     @classmethod
     def first(cls, loss: Loss, values: Floats, fitted: Floats) -> Dispersion:
-        """Return the dispersion of a model that was just prepared: twice as wide as its fit."""
+        """Return the dispersion of a model that was just prepared: twice as wide as its fit.
+
+        Of new labels there is no experience yet.
+        """
         one = cls().after(loss, values, fitted, np.zeros(len(values), bool))
-        return cls(np.full(2, 0.5 * one.weights[0]), np.full(2, 0.5 * 4.0 * one.sums[0]))
+        return cls(0.5 * one.weights, 0.5 * 4.0 * one.sums)
 
     def of(self, new: Flags) -> Floats:
         """Return the dispersion that each cell has; NaN where there is no experience yet."""
@@ -170,7 +173,7 @@ def surprises(
         return []
     new = ahead.new_cells()
     spread = dispersion.of(new)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         far = np.nan_to_num((values - expected) ** 2 / (variance(loss, expected) * spread), nan=0.0)
     top = np.argsort(-far, kind="stable")[: 4 * most]
     top = top[far[top] > 0.0]

@@ -35,7 +35,7 @@ def test_demo_tells_the_whole_story(tmp_path):
         "killed after step",
         "goes on where the ledger ends",
         "Who is in each component",
-        "the model says",
+        "95 % interval",
         "report.html",
         "tensortide track your.csv --into run",
     ):

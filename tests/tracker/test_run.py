@@ -202,11 +202,12 @@ def test_an_economy_run_holds_no_raw_value(tmp_path):
 
 
 def test_surprises_are_raw_values_and_kept_only_when_asked(tmp_path):
-    first, second, *_ = batches()
+    first, before, second, *_ = batches()
     odd = second | {"count": np.where(np.arange(len(second["count"])) == 3, 99.5, second["count"])}
     for name, keep in (("no", None), ("yes", True)):
         with created(tmp_path / name, keep_surprises=keep) as run:
             run.ingest(first)
+            run.ingest(before)
             run.ingest(odd)
             found = run.surprises()
         assert bool(found) == (keep is True)
@@ -215,8 +216,9 @@ def test_surprises_are_raw_values_and_kept_only_when_asked(tmp_path):
     assert found[0].value == 99.5
     assert found[0].cell == {m: str(np.asarray(second[m])[3]) for m in MODES}
     assert found[0].fresh == ["day"]
-    gaps = [abs(s.value - s.predicted) for s in found]
-    assert gaps == sorted(gaps, reverse=True)
+    assert found[0].low < found[0].high < 99.5
+    chances = [s.probability for s in found]
+    assert chances == sorted(chances)
 
 
 def _written(path, n_labels):
@@ -422,11 +424,13 @@ def test_check_is_not_disturbed_by_a_writer(tmp_path):
 
 
 def test_surprises_that_are_switched_off_are_gone(tmp_path):
-    first, second, *_ = batches()
+    first, before, second, *_ = batches()
     odd = second | {"count": np.where(np.arange(len(second["count"])) == 3, 99.5, second["count"])}
     with created(tmp_path / "run", keep_surprises=True) as run:
         run.ingest(first)
+        run.ingest(before)
         run.ingest(odd)
+        assert run.surprises()
         run.set_options(keep_surprises=False)
         assert run.surprises() == []
     stored = b"".join(f.read_bytes() for f in (tmp_path / "run").iterdir())

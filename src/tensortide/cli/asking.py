@@ -39,9 +39,10 @@ def show_info(run: Path, *, as_json: bool) -> None:
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     modes = ", ".join(f"{m['size']:,} {m['name']} ({m['kind']})" for m in facts["modes"])
+    loss = "" if facts["loss"] == "squared" else f", loss {facts['loss']}"
     rows = [
         ("run", facts["run"]),
-        ("model", f"{facts['method']}, rank {facts['rank']}, loss {facts['loss']}"),
+        ("model", f"{facts['method']}, rank {facts['rank']}{loss}"),
         ("labels", modes or "none yet"),
         ("steps", f"{facts['steps']:,}"),
         ("records", f"{facts['records']:,}" + (f", {facts['bad']:,} bad" if facts["bad"] else "")),

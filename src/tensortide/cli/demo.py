@@ -8,25 +8,26 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from tensortide.cli.asking import print_components
 from tensortide.errors import FileError
-from tensortide.estimator import OnlineCP
-from tensortide.outbreaks import AGES, PLACES, admissions, expected
+from tensortide.nowcast.nowcaster import Nowcaster
+from tensortide.nowcast.triangle import Triangle
+from tensortide.outbreaks import N_DELAYS, admissions, expected
+from tensortide.report.nowcast import write_nowcast_page
 from tensortide.report.page import write_report
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.run import Tracker
 
-DAYS, FIRST, KILLED_AFTER = 120, 14, 40
+DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 30
 _MARK = "made-by-tensortide-demo"
 
 
 def run_demo(*, seed: int, rank: int, out: Path) -> None:
-    """Simulate, track, kill, resume, ask, report."""
+    """Simulate, track, kill, resume, ask, nowcast, report."""
     console = Console(highlight=False)
     folder = _emptied(out)
     console.print(
@@ -56,17 +57,22 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
     with Tracker.open(folder / "run", read_only=True) as tracker:
         console.print("\n4. Who is in each component, strongest first:")
         print_components(tracker.model.components(top=2), console)
-        console.print("5. What is not reported yet. The last days, all places and ages together:")
-        console.print(_nowcast(tracker.model, folder / "reports", seed))
+        console.print(
+            "5. What is not reported yet: the last days, all places and ages together, with the "
+            "range in which the final count will lie (it was simulated, so the truth is known)."
+        )
+        console.print(_nowcast(folder, seed))
         write_report(tracker, folder / "report.html", "Admissions (simulated)")
     page = (folder / "report.html").resolve()
-    console.print(f"6. The report for people: open {page}", soft_wrap=True)
+    console.print(f"6. The reports for people: open {page}", soft_wrap=True)
+    console.print(f"   and {page.with_name('nowcast.html')}", soft_wrap=True)
     name = "tensortide" if shutil.which("tensortide") else sys.argv[0]
     console.print(
         "\nNow with your own file, one row a value (the columns are guessed and said):\n"
         f"   {name} track your.csv --into run\n"
         f"   {name} info run\n"
-        f"   {name} report run -o page.html",
+        f"   {name} report run -o page.html\n"
+        f"   {name} nowcast your.csv --reference date --report report_date --count n",
         soft_wrap=True,
     )
 
@@ -120,30 +126,32 @@ def _steps(run: Path) -> int:
         return tracker.model.n_steps_ if tracker.fitted else 0
 
 
-def _nowcast(model: OnlineCP, reports: Path, seed: int) -> Table:
-    """Compare what was reported for the last days with what the model says, and the truth."""
+def _nowcast(folder: Path, seed: int) -> Table:
+    """Nowcast the last day from the reports as they were first published; write the page."""
     from tensortide.feeds.whole import read_source
 
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in ("date", "reported so far", "the model says", "truth (mean)"):
-        table.add_column(header, justify="right")
-    records = read_source(str(reports)).to_pydict()
-    cells = {  # a corrected count takes the place of the first one
-        key: count
-        for *key_, count in zip(*(records[c] for c in (*_MODES, "count")), strict=True)
-        for key in [tuple(key_)]
-    }
-    labels = model.labels_
-    where = np.ix_(
-        [PLACES.index(p) for p in labels["place"]], [AGES.index(a) for a in labels["age"]]
-    )
-    truth = expected(DAYS, seed=seed)[where].sum(axis=(0, 1, 3))
-    for back in (1, 2, 3, 5, 8):
-        date = labels["date"][-back]
-        reported = sum(c for key, c in cells.items() if key[2] == date.item())
-        says = float(model.reconstruct({"date": [date]}).sum())
-        table.add_row(str(date), f"{reported:,.0f}", f"{says:,.0f}", f"{truth[-back]:,.0f}")
-    return table
-
-
-_MODES = ("place", "age", "date", "delay")
+    records = read_source(str(folder / "reports")).to_pydict()
+    late = [(r - d).days for r, d in zip(records["reported"], records["date"], strict=True)]
+    first = [
+        k for k, (n, delay) in enumerate(zip(late, records["delay"], strict=True)) if n == delay
+    ]
+    table = {name: [column[k] for k in first] for name, column in records.items()}
+    triangle = Triangle.from_table(
+        table, reference="date", delay="delay", count="count", strata=["place", "age"],
+        max_delay=N_DELAYS - 1,
+    )  # fmt: skip
+    nowcaster = Nowcaster(2)
+    for back in range(WARM_UP, -1, -1):
+        nowcast = nowcaster.update(triangle.as_of(triangle.as_of_date - back))
+    write_nowcast_page(nowcast, folder / "nowcast.html", "Admissions (simulated), nowcast")
+    table_ = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for header in ("date", "reported so far", "nowcast", "95 % interval", "truth (mean)"):
+        table_.add_column(header, justify="right")
+    truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
+    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975))
+    dates = triangle.days()[::-1]
+    for age in (0, 1, 2, 4):
+        low, middle, high = (f"{v:,.0f}" for v in found[0, age])
+        cells = (f"{published[0, age]:,.0f}", middle, f"{low} to {high}")
+        table_.add_row(str(dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
+    return table_

@@ -47,7 +47,7 @@ def demo(
         Path, typer.Option("-o", "--out", help="Folder for reports, run and page.")
     ] = Path("tensortide-demo"),
 ) -> None:
-    """Show the whole story in a minute: simulate, track, kill, resume, ask, report.
+    """Show the whole story in a minute: simulate, track, kill, resume, nowcast, report.
 
     Example: tensortide demo --seed 7
     """

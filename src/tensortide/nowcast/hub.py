@@ -37,8 +37,9 @@ def total_label(labels: Sequence[Any]) -> str:
         return re.split(r"[-+]", youngest)[0] + "+"
     first, last = min(texts), max(texts)
     alike = [a == b for a, b in zip(first, last, strict=False)]
-    shared = first[: alike.index(False) if False in alike else len(alike)].rstrip("-_ ./")
-    return shared if shared and len(texts) > 1 and shared not in texts else "all"
+    shared = first[: alike.index(False) if False in alike else len(alike)]
+    beginning = re.match(r"(.*\w)[-_ ./]", shared)
+    return beginning[1] if beginning and len(texts) > 1 else "all"
 
 
 def hub_rows(nowcast: Nowcast, levels: Sequence[float] = LEVELS) -> pa.Table:

@@ -48,7 +48,7 @@ def scores(quantiles: Floats, truth: Floats, levels: Sequence[float] = LEVELS) -
     ``IS_k = (u - l) + 2 / alpha_k (l - y)_+ + 2 / alpha_k (y - u)_+``.
 
     >>> scores(np.array([[1.0, 2.0, 4.0]]), np.array([5.0]), [0.25, 0.5, 0.75]).wis.tolist()
-    [2.6666666666666665]
+    [2.1666666666666665]
     """
     tau = check_levels(levels)
     quantiles, truth = np.asarray(quantiles, float), np.asarray(truth, float)

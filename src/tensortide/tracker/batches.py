@@ -194,4 +194,5 @@ _COLUMNS = (
 
 def report_of(info: Info) -> dict[str, Any]:
     """Return a report as JSON knows it, for machines."""
-    return {name: value for name, value in asdict(info).items() if value is not None}
+    report = asdict(replace(info, surprises=[]))  # raw values: they are kept apart, or not at all
+    return {name: value for name, value in report.items() if value is not None and value != []}

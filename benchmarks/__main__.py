@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, peer, peers, startup, sweep, tracker
+from benchmarks import flat, nowcast, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
     "sweep": sweep.main,
     "flat": flat.main,
     "tracker": tracker.main,
+    "nowcast": nowcast.main,
     "peer": peer.main,
     "peers": peers.main,
 }

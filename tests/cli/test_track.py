@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 
 import pytest
 
@@ -17,26 +16,6 @@ from tests.cli.test_cli import COMMAND
 from tests.feeds.samples import csv_text, json_text, rows, write
 
 WORDS = ["--modes", "place,age,date", "--value", "count", "--rank", "2"]
-
-
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def run(parent, tmp_path_factory):
-    """Run a command to its end in a child of a process that has everything loaded."""
-    folder = tmp_path_factory.mktemp("said")
-
-    def call(*words):
-        out, err = folder / "out", folder / "err"
-        code = parent(command=list(words), stdout=str(out), stderr=str(err))["code"]
-        return Done(code, out.read_text(), err.read_text())
-
-    return call
 
 
 def lines(done):

@@ -1,0 +1,27 @@
+"""Commands run in children that begin in no time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(parent, tmp_path_factory):
+    """Run a command to its end in a child of a process that has everything loaded."""
+    folder = tmp_path_factory.mktemp("said")
+
+    def call(*words):
+        out, err = folder / "out", folder / "err"
+        code = parent(command=list(words), stdout=str(out), stderr=str(err))["code"]
+        return Done(code, out.read_text(), err.read_text())
+
+    return call

@@ -1,0 +1,142 @@
+"""`tensortide nowcast` as a person uses it: tables, files, pages, mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import tensortide as tt
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """A CSV file of simulated reports, with report dates and delays."""
+    days = list(tt.simulate.admissions(days=45, seed=1, corrected=0.0))
+    table = {name: np.concatenate([day[name] for day in days]) for name in days[0]}
+    path = tmp_path_factory.mktemp("reports") / "reports.csv"
+    pacsv.write_csv(pa.table(table), path)
+    return path
+
+
+WORDS = ["--strata", "place,age", "--max-delay", "7", "--warm-up", "3", "--ranks", "2"]
+
+
+def test_a_table_of_today_with_its_intervals(run, reports):
+    done = run("nowcast", str(reports), *WORDS, "--report", "reported")
+    assert done.returncode == 0, done.stderr
+    assert "guessed --reference date" in done.stderr
+    assert "guessed --count count" in done.stderr
+    for words in (
+        "As of 2026-02-18",
+        "reported so far",
+        "median",
+        "50 % interval",
+        "95 % interval",
+    ):
+        assert words in " ".join(done.stdout.split())
+    assert "2026-02-18" in done.stdout.splitlines()[-2] or "2026-02-18" in done.stdout
+
+
+def test_delays_in_place_of_report_dates_say_the_same(run, reports):
+    by_date = run("nowcast", str(reports), *WORDS, "--report", "reported")
+    by_delay = run("nowcast", str(reports), *WORDS, "--delay", "delay")
+    assert by_date.stdout == by_delay.stdout
+
+
+def test_files_and_a_page_are_written(run, reports, tmp_path):
+    out, page = tmp_path / "q.csv", tmp_path / "page.html"
+    done = run(
+        "nowcast", str(reports), *WORDS, "--report", "reported", "--report", str(page),
+        "--as-of", "2026-02-10", "-o", str(out),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = pacsv.read_csv(out)
+    assert {"as_of", "place", "age", "date", "reported", "median", "q0.025"} <= set(
+        table.column_names
+    )
+    text = page.read_text()
+    assert "Nowcast of reports.csv" in text
+    assert 'src="http' not in text
+
+
+def test_the_hub_format_for_a_range_of_days(run, reports, tmp_path):
+    out = tmp_path / "hub.parquet"
+    done = run(
+        "nowcast", str(reports), *WORDS, "--from", "2026-02-10", "--to", "2026-02-11",
+        "-o", str(out), "--format", "hub",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out)
+    assert table.column_names == [
+        "location", "age_group", "forecast_date", "target_end_date", "quantile", "value",
+    ]  # fmt: skip
+    assert {str(d) for d in table["forecast_date"].to_pylist()} == {"2026-02-10", "2026-02-11"}
+
+
+def test_a_replay_is_a_table_of_scores(run, reports):
+    done = run(
+        "nowcast", str(reports), *WORDS, "--from", "2026-02-08", "--to", "2026-02-10", "--replay",
+        "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {r["model"] for r in rows} == {
+        "tensortide", "unadjusted", "chain-ladder", "chain-ladder pooled", "chain-ladder weekday",
+    }  # fmt: skip
+    assert {r["level"] for r in rows} == {"all", "place", "age", "place x age"}
+
+
+def test_json_is_a_line_per_unit_and_date(run, reports):
+    done = run("nowcast", str(reports), *WORDS, "--json", "--sum", "7")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {"date", "reported", "median"} <= set(rows[0])
+
+
+def test_a_line_list_is_counted(run, tmp_path):
+    rows = ["onset,seen"] + [f"2026-01-{1 + k % 20:02d},2026-01-{1 + k % 20 + k % 3:02d}"
+                             for k in range(200)]  # fmt: skip
+    path = tmp_path / "cases.csv"
+    path.write_text("\n".join(rows))
+    done = run(
+        "nowcast", str(path), "--line-list", "--reference", "onset", "--report", "seen",
+        "--max-delay", "4", "--ranks", "1", "--warm-up", "2",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "As of 2026-01-22" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--reference", "day"], "there is no column 'day'"),
+        (["--as-of", "2020-01-01"], "as-of dates must lie after 2026-01-05"),
+        (["--as-of", "soon"], "must be a date such as"),
+        (["--as-of", "2026-02-01", "--from", "2026-02-01"], "either --as-of, or --from and --to"),
+        (["-o", "q.xlsx"], "must end with .csv or .parquet"),
+        (["-o", "nowhere/q.csv"], "there is no folder nowhere"),
+        (["--format", "excel"], "--format must be table or hub"),
+        (["--every", "hour"], "every must be one of"),
+        (["--strata", "town"], "there is no column 'town'"),
+    ],
+)
+def test_a_mistake_is_one_sentence(run, reports, words, said):
+    base = [w for w in WORDS if not (words[0] == "--strata" and w in ("--strata", "place,age"))]
+    done = run("nowcast", str(reports), *base, *words)
+    assert done.returncode == 2, done.stdout
+    assert said in " ".join(done.stderr.split())
+
+
+def test_columns_that_cannot_be_guessed_are_asked_for(run, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("when,how_late,how_many\n2026-01-01,0,3\n")
+    done = run("nowcast", str(path))
+    assert done.returncode == 2
+    assert "say which columns hold the reference date" in " ".join(done.stderr.split())
+    done = run("nowcast", str(path), "--reference", "when", "--delay", "how_late")
+    assert "say which column holds the counts" in " ".join(done.stderr.split())

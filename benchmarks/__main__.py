@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, nowcast, peer, peers, startup, sweep, tracker
+from benchmarks import flat, losses, nowcast, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
@@ -12,6 +12,7 @@ PARTS = {
     "flat": flat.main,
     "tracker": tracker.main,
     "nowcast": nowcast.main,
+    "losses": losses.main,
     "peer": peer.main,
     "peers": peers.main,
 }

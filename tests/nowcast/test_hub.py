@@ -73,3 +73,18 @@ def test_sums_have_names():
     assert total_label(["US-CA", "US-NY"]) == "US"
     assert total_label(["Bremen", "Berlin"]) == "all"
     assert total_label(["DE-BE"]) == "all"
+
+
+def test_two_days_of_the_german_triangle(real_data):
+    from tensortide.cli.nowcast_study import german_triangle
+
+    triangle = german_triangle().as_of("2021-09-12")
+    assert triangle.shape[:2] == (16, 6)
+    table = hub_table(
+        triangle, "2021-09-11", "2021-09-12", lambda: Nowcaster(3), warm_up=8, progress=False
+    )
+    assert table.num_rows == 2 * 23 * 29 * 7
+    rows = table.to_pylist()
+    assert len({r["location"] for r in rows}) == 17
+    nation = [r["value"] for r in rows if (r["location"], r["quantile"]) == ("DE", 0.5)]
+    assert min(nation) > 0.0

@@ -169,10 +169,41 @@ def test_tables_have_a_row_per_unit_and_date():
         nowcast.unit(age="80+")
 
 
-@pytest.mark.parametrize("ranks", [0, "3", (3, 0), (2.5,), (True, 500)])
+@pytest.mark.parametrize("ranks", [0, "best", (3, 0), (2.5,), (True, 500)])
 def test_what_is_no_rank_is_refused(ranks):
     with pytest.raises(tt.InputError, match="ranks must be whole numbers"):
         Nowcaster(ranks)
+
+
+def test_a_rank_is_chosen_by_the_last_weeks():
+    triangle = simulated(rate=60.0)
+    nowcaster = Nowcaster("validate", ())
+    first = nowcaster.update(triangle.as_of(START + 40))
+    assert np.isfinite(first.quantiles()[2]).all()
+    nowcast = followed(triangle, nowcaster, 41, 56)
+    single = [
+        followed(triangle, Nowcaster(rank, ()), 40, 56).quantiles()[1] for rank in (2, 3, 4, 6)
+    ]
+    assert any(np.allclose(nowcast.quantiles()[1], one) for one in single)
+
+
+def test_a_step_that_fails_changes_nothing(monkeypatch):
+    triangle = simulated()
+    nowcaster, twin = Nowcaster((2, 3)), Nowcaster((2, 3))
+    followed(triangle, nowcaster, 40, 42)
+    followed(triangle, twin, 40, 42)
+    real = HazardLadder.unseen
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HazardLadder, "unseen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nowcaster.update(triangle.as_of(START + 43))
+    monkeypatch.setattr(HazardLadder, "unseen", real)
+    a = nowcaster.update(triangle.as_of(START + 43)).quantiles(days=7)[2]
+    b = twin.update(triangle.as_of(START + 43)).quantiles(days=7)[2]
+    np.testing.assert_array_equal(a, b)
 
 
 def test_nothing_to_average_is_refused():

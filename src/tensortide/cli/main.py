@@ -352,7 +352,11 @@ def nowcast(
         int, typer.Option("--sum", min=1, help="Sums of so many dates: 7 for a week.")
     ] = 1,
     ranks: Annotated[
-        str, typer.Option(help="Ranks of the count models that are averaged, with commas.")
+        str,
+        typer.Option(
+            help="Ranks of the count models that are averaged, with commas; or validate, to "
+            "choose one by the last weeks."
+        ),
     ] = "3,4,6",
     warm_up: Annotated[
         int,
@@ -389,9 +393,11 @@ def nowcast(
     listed = tuple(name.strip() for name in strata.split(",")) if strata else ()
     columns = Columns(reference, dates[0] if dates else None, delay, count, listed, line_list)
     try:
-        numbers = tuple(int(rank) for rank in ranks.split(","))
+        numbers = ranks if ranks == "validate" else tuple(int(r) for r in ranks.split(","))
     except ValueError:
-        raise typer.BadParameter(f"ranks are numbers with commas, not {ranks!r}.") from None
+        raise typer.BadParameter(
+            f"ranks are numbers with commas, or validate, not {ranks!r}."
+        ) from None
     wanted = Wanted(
         as_of, first, last, days, numbers, warm_up, replay, form, out,
         pages[0] if pages else None, as_json,

@@ -54,7 +54,7 @@ class Wanted:
     first: str | None
     last: str | None
     days: int
-    ranks: tuple[int, ...]
+    ranks: str | tuple[int, ...]
     warm_up: int
     replay: bool
     form: str

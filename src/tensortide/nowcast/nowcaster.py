@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,11 +19,13 @@ from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
+from tensortide.nowcast.validation import Trials
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 RANKS = (3, 4, 6)
+CANDIDATES = (2, 3, 4, 6)  # of validation
 ECONOMY = Settings(window=120, fade=30.0)
 BACK = 200  # final dates beyond the open ones that intervals may look at
 
@@ -134,7 +137,9 @@ class Nowcaster:
     Parameters
     ----------
     ranks
-        Ranks of the count models that are averaged; one number picks a single model.
+        Ranks of the count models that are averaged; one number picks a single model, and
+        "validate" every day the one of 2, 3, 4, 6 whose nowcasts of the last four weeks were
+        nearest to what is known today.
     ladders, hedge
         Chain-ladders and their share of the average; by default 15 % of one by weekday, which
         knows no components and cannot misread their mix when an epidemic turns.
@@ -158,7 +163,7 @@ class Nowcaster:
     (7, 7)
     """
 
-    ranks: int | Sequence[int] = RANKS
+    ranks: int | str | Sequence[int] = RANKS
     ladders: Sequence[Ladder] = (HazardLadder(),)
     hedge: float = 0.15
     economy: bool = False
@@ -168,15 +173,20 @@ class Nowcaster:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a rank."""
-        listed = [self.ranks] if isinstance(self.ranks, int) else list(self.ranks)
+        validated = self.ranks == "validate"
+        given: Any = CANDIDATES if validated else self.ranks
+        listed: list[Any] = [given] if isinstance(given, int | str) else list(given)
         if not all(isinstance(r, int) and 1 <= r <= 100 for r in listed):
-            raise InputError(f"ranks must be whole numbers from 1 to 100, not {self.ranks!r}.")
+            raise InputError(
+                f"ranks must be whole numbers from 1 to 100, or 'validate', not {self.ranks!r}."
+            )
         if not listed and (self.economy or not self.ladders):
             raise InputError("a nowcaster needs at least one rank, or a ladder and its history.")
         settings = self.settings or (ECONOMY if self.economy else Settings())
         self._members = [CountModel(r, settings, self.seed) for r in listed]
         self._used: Sequence[Ladder] = () if self.economy else tuple(self.ladders)
         self._kept: Triangle | None = None
+        self._trials = Trials() if validated else None
         self._spread = Spread()
         self._last: int | None = None
         self.nowcast_: Nowcast | None = None
@@ -191,6 +201,24 @@ class Nowcaster:
                 f"the triangle is as of {triangle.as_of_date}, which this nowcaster has seen; "
                 "go on with a later day, or make a new nowcaster."
             )
+        before = self._state()
+        try:
+            return self._step(triangle)
+        except BaseException:  # also an interrupt: a step is made whole or not at all
+            self._restore(before)
+            raise
+
+    def _state(self) -> tuple[Any, ...]:
+        states = [member.state for member in self._members]
+        spread, trials = copy(self._spread), copy(self._trials)
+        return states, self._kept, spread, trials, self._last, self.nowcast_
+
+    def _restore(self, before: tuple[Any, ...]) -> None:
+        states, self._kept, self._spread, self._trials, self._last, self.nowcast_ = before
+        for member, state in zip(self._members, states, strict=True):
+            member.state = state
+
+    def _step(self, triangle: Triangle) -> Nowcast:
         missed = self._missing(triangle)
         windows = [m.window(triangle.max_delay) for m in self._members]
         widest = max(windows + [m.window(triangle.max_delay) for m in self._used])
@@ -207,6 +235,13 @@ class Nowcaster:
                 part = units.total(part[-len(whole.cells) :])
             parts.append(part)
         weights = self._weights()
+        if self._trials is not None:
+            past = _past(whole.triangle, units, whole)
+            chosen = self._trials.best(units, whole, parts[: len(self._members)], past, missed)
+            if chosen is not None:
+                weights[: len(self._members)] *= len(self._members) * (
+                    np.arange(len(self._members)) == chosen
+                )
         unseen = np.einsum("m,mua->ua", weights, np.array(parts))
         return self._told(whole.triangle, units, whole, unseen, missed)
 
@@ -217,10 +252,12 @@ class Nowcaster:
         news = triangle.without_negatives()
         totals = triangle.collapsed(triangle.max_delay + BACK)
         if self._kept is not None and self._last is not None:
-            news = triangle.since(self._last)
+            news, totals = triangle.since(self._last), self._kept
             if len(news.counts):
-                totals = self._kept.joined(news.collapsed(news.n_dates))
+                totals = totals.joined(news.collapsed(news.n_dates))
             totals = replace(totals, last=triangle.last)
+            newest = totals.dates >= totals.n_dates - triangle.max_delay - BACK
+            totals = totals._only(newest)
         self._kept = totals
         return Snapshot(totals, widest, news._on(totals.labels, totals.first))
 

@@ -442,3 +442,16 @@ def test_help_needs_none_of_the_heavy_libraries(run):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.rstrip().endswith("[]")
+
+
+def test_a_run_of_counts_has_its_loss(run, tmp_path):
+    source = write(tmp_path / "a.csv", rows())
+    words = ["track", str(source), "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"]
+    assert run(*words, "--loss", "poisson").returncode == 0
+    assert "loss poisson" in run("info", str(tmp_path / "run")).stdout
+    other = run(*words, "--loss", "gamma")
+    assert other.returncode == 2
+    assert "begun with loss 'poisson', not 'gamma'" in " ".join(other.stderr.split())
+    wrong = run("track", str(source), "--into", str(tmp_path / "other"), *WORDS, "--loss", "poison")
+    assert wrong.returncode == 2
+    assert "loss must be one of" in wrong.stderr

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensortide import datasets
+from tensortide.experiments.tables import markdown
 from tensortide.nowcast import figures as shapes
 from tensortide.nowcast.counts_state import Settings
 from tensortide.nowcast.ladder import BASELINES
@@ -145,7 +146,7 @@ def _table(result: Replay, truth: str) -> str:
              f"{row['coverage_50']:.0%}", f"{row['coverage_95']:.0%}", f"{row['bias']:+.2f}",
              f"{row['mae']:.2f}"]
         )  # fmt: skip
-    return f"**Truth: {truth}**\n\n" + _markdown(head, lines)
+    return f"**Truth: {truth}**\n\n" + markdown(head, lines)
 
 
 def _log_table(result: Replay) -> str:
@@ -154,17 +155,12 @@ def _log_table(result: Replay) -> str:
         [LEVELS[r["level"]], r["model"], f"{r['wis']:.4f}", f"{r['relative_wis']:.3f}"]
         for r in result.summary(base=BASE, log=True).to_pylist()
     ]
-    return "**Logarithmic scale, count at 40 days**\n\n" + _markdown(head, lines)
+    return "**Logarithmic scale, count at 40 days**\n\n" + markdown(head, lines)
 
 
 def _share(found: tuple[float, float, float]) -> str:
     middle, low, high = (-100.0 * f for f in found)
     return f"{middle:.1f} % ({high:.1f} to {low:.1f})"
-
-
-def _markdown(head: list[str], lines: list[list[str]]) -> str:
-    table = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(line) + " |" for line in table)
 
 
 def _pictures(result: Replay, stem: Path) -> list[Path]:

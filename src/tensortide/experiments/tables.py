@@ -60,7 +60,7 @@ def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
     lines = [list(line) for line in zip(*columns.values(), strict=True)]
     n_seeds = len({r["seed"] for r in rows})
     word = "seed" if n_seeds == 1 else "seeds"
-    return f"**{label}** ({n_seeds} {word})\n\n" + _markdown(list(columns), lines)
+    return f"**{label}** ({n_seeds} {word})\n\n" + markdown(list(columns), lines)
 
 
 def nearly_exact(fitness: Iterable[float]) -> bool:
@@ -98,13 +98,14 @@ def _complexity(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
     head = ["method", "ms a step, largest slice", "time ~ P^", "memory ~ P^", "time ~ I^",
             "memory ~ I^"]  # fmt: skip
     label = scenario.label_of(source, quick=any(r["quick"] for r in rows))
-    return f"**{label}**\n\n" + _markdown(head, lines)
+    return f"**{label}**\n\n" + markdown(head, lines)
 
 
 def _of(rows: Sequence[Row], source: Source, label: str) -> list[Row]:
     return [r for r in rows if r["case"] == source.label and r["contender"] == label]
 
 
-def _markdown(head: list[str], lines: list[list[str]]) -> str:
+def markdown(head: list[str], lines: list[list[str]]) -> str:
+    """Return a table in Markdown."""
     table = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(line) + " |" for line in table)

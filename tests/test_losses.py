@@ -70,6 +70,30 @@ def test_absent_zeros_are_the_same_as_listed_zeros(loss):
     assert b.objective == pytest.approx(a.objective, rel=0.02)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_absent_zeros_sparse_counts_end_as_well_as_with_listed_ones(seed):
+    rng = np.random.default_rng(seed)
+    mean = np.einsum("ir,jr,kr->ijk", *(rng.gamma(0.5, 0.6, (n, 2)) for n in (15, 10, 20)))
+    x = rng.poisson(mean).astype(float)
+    x = x[x.sum(axis=(1, 2)) > 0][:, x.sum(axis=(0, 2)) > 0][:, :, x.sum(axis=(0, 1)) > 0]
+    listed = tt.OnlineCP(2, loss="poisson", seed=seed).fit(x)
+    batch = tt.Batch(np.argwhere(x > 0), x[x > 0], shape=x.shape)
+    absent = tt.OnlineCP(2, loss="poisson", absent="zero", seed=seed).fit(batch)
+    assert absent.info_.objective < 1.02 * listed.info_.objective
+    for mode, rows in enumerate(absent.factors_):
+        assert (rows.sum(axis=1) > 0.0).all(), f"a label of mode {mode} with counts is at zero"
+
+
+def test_rank_one_with_absent_zeros_is_the_product_of_the_margins():
+    y = np.array([[30.0, 20, 40, 10, 30, 20], [1, 0, 0, 0, 0, 0]])
+    batch = tt.Batch(np.argwhere(y > 0), y[y > 0], shape=y.shape)
+    init = [np.array([[5.0], [5.0]]), np.full((6, 1), 5.0)]
+    model = tt.OnlineCP(1, tt.gocpt(beta=0.0), loss="poisson", absent="zero")
+    model.fit(batch, init=init, tol=1e-12)
+    expected = np.outer(y.sum(axis=1), y.sum(axis=0)) / y.sum()
+    np.testing.assert_allclose(model.reconstruct(), expected, rtol=1e-5)
+
+
 def _aligned(model, x):
     """The factors of a model in the order in which the labels of the sparse table appear."""
     sparse = table(x, 0, 20, zeros=False)

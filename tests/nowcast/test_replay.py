@@ -75,6 +75,8 @@ def test_differences_have_an_interval_about_them(result):
     middle, low, high = result.difference("tensortide", "unadjusted", level="all")
     assert low <= middle <= high < 0.0
     assert result.difference("tensortide", "tensortide") == (0.0, 0.0, 0.0)
+    with pytest.raises(tt.InputError, match="measure must be one of"):
+        result.difference("tensortide", "unadjusted", measure="coverage")
     with pytest.raises(tt.InputError, match="no level 'age'"):
         result.difference("tensortide", "unadjusted", level="age")
     with pytest.raises(tt.InputError, match="no model 'mine'"):
@@ -127,7 +129,7 @@ def test_a_tail_is_read_off_the_last_delays():
         (["prophet"], DATES, "no model 'prophet'"),
         (["tensortide"], [], "dates must be a list"),
         (["tensortide"], "2021-12-01", "dates must be a list"),
-        (["tensortide"], ["2020-01-01", "2021-12-01"], "as-of dates must lie after"),
+        (["tensortide"], ["2020-01-01", "2021-12-01"], "as-of dates must lie between"),
         (["tensortide"], ["soon"], "must be a date such as"),
     ],
 )

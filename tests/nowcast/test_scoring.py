@@ -55,12 +55,22 @@ def test_the_true_quantiles_score_best():
 
 def test_neighbours_that_resemble_each_other_widen_the_interval():
     rng = np.random.default_rng(3)
-    steps = np.repeat(rng.normal(size=30), 10)
-    alone = block_bootstrap(steps, block=1)
-    blocks = block_bootstrap(steps, block=14)
+    steps, ones = 5.0 + np.repeat(rng.normal(size=30), 10), np.ones(300)
+    alone = block_bootstrap(steps, ones, block=1)
+    blocks = block_bootstrap(steps, ones, block=14)
     assert blocks[1] - blocks[0] > 1.5 * (alone[1] - alone[0])
-    with pytest.raises(tt.InputError, match="no difference"):
-        block_bootstrap(np.empty(0))
+    with pytest.raises(tt.InputError, match="same length, not empty"):
+        block_bootstrap(np.empty(0), np.empty(0))
+
+
+def test_the_bootstrap_covers_about_what_it_promises():
+    rng = np.random.default_rng(4)
+    inside = 0
+    for seed in range(200):
+        mine, theirs = rng.gamma(4.0, 1.0, 60), rng.gamma(4.0, 1.0, 60)
+        low, high = block_bootstrap(mine, theirs, draws=400, seed=seed)
+        inside += low <= 1.0 <= high
+    assert inside / 200 > 0.8
 
 
 @pytest.mark.parametrize("levels", [[], [0.5, 0.4], [0.1, 0.5], [0.0, 0.5, 1.0], [0.1, 0.6, 0.9]])

@@ -93,6 +93,18 @@ def test_an_as_of_view_equals_the_triangle_of_the_reports_until_then(seed, back)
     )
 
 
+def test_an_older_date_that_is_reported_later_does_not_exist_before():
+    table = {
+        "date": ["2021-11-10", "2021-11-11", "2021-11-01"],
+        "delay": [0, 0, 20],
+        "n": [5, 4, 1],
+    }
+    whole = read(table, strata=(), max_delay=30)
+    view = whole.as_of("2021-11-12")
+    assert str(view.days()[0]) == "2021-11-10"
+    assert view.totals().tolist() == [5.0, 4.0, 0.0]
+
+
 def test_cells_that_could_have_been_reported_are_zeros_and_later_ones_unknown():
     table = {"date": ["2021-11-01", "2021-11-04"], "delay": [1, 0], "n": [3, 1]}
     triangle = read(table, strata=(), max_delay=4)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tensortide.errors import FileError, InputError
 from tensortide.feeds.whole import read_source
-from tensortide.nowcast.hub import hub_rows
+from tensortide.nowcast.hub import hub_rows, total_label
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
 from tensortide.nowcast.replaying import OURS, Replay, as_of_days, replay
 from tensortide.nowcast.triangle import Triangle
@@ -69,7 +69,10 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
     screen = Console(stderr=True, highlight=False)
     found = _named(table.column_names, columns, screen)
     if columns.line_list:
-        assert found.report is not None
+        if found.report is None:
+            raise InputError("a line list has a report date in each row: name it with --report.")
+        if options["cumulative"]:
+            raise InputError("--cumulative does not go with --line-list: cases are counted.")
         return Triangle.from_line_list(
             table,
             reference=found.reference or "",
@@ -98,12 +101,14 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     ends = [d for d in (wanted.first, wanted.last) if d is not None]
     if ends and wanted.as_of:
         raise InputError("give either --as-of, or --from and --to.")
-    last = wanted.as_of or (ends[-1] if ends else str(triangle.as_of_date))
-    first = ends[0] if wanted.first else last
+    if wanted.form == "hub" and wanted.out is None:
+        raise InputError("--format is about the file: name one with -o.")
+    last = wanted.as_of or wanted.last or str(triangle.as_of_date)
+    first = wanted.first or last
     nowcast, tables = _stepped(triangle, first, last, wanted)
     past = None
     if wanted.replay:
-        past = _replayed(triangle, wanted, ends)
+        past = _replayed(triangle, wanted, [first, last] if ends or wanted.as_of else [])
         _print_replay(past, as_json=wanted.as_json)
     elif wanted.as_json:
         _print_json(nowcast, wanted)
@@ -129,19 +134,20 @@ def _stepped(
     """Nowcast every day up to the last; return the last nowcast and the tables asked for."""
     begin, days = as_of_days(triangle, [first, last], wanted.warm_up)
     nowcaster = Nowcaster(wanted.ranks)
+    totals = [total_label(known) for known in triangle.labels]  # the same name on every day
     tables = []
     with watched_days(len(days), show=None) as tell:
         for day in days:
             nowcast = nowcaster.update(triangle.as_of(day))
             if wanted.out is not None and day >= begin:
-                tables.append(_rows(nowcast, wanted))
+                tables.append(_rows(nowcast, wanted, totals))
             tell(str(day))
     return nowcast, tables
 
 
-def _rows(nowcast: Nowcast, wanted: Wanted) -> pa.Table:
+def _rows(nowcast: Nowcast, wanted: Wanted, totals: Sequence[str]) -> pa.Table:
     if wanted.form == "hub":
-        return hub_rows(nowcast)
+        return hub_rows(nowcast, totals=totals)
     import pyarrow as pa
 
     table = nowcast.to_table(days=wanted.days)
@@ -179,8 +185,8 @@ def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
     reference = guess("reference", columns.reference)
     report, delay = columns.report, columns.delay
     if report is None and delay is None:
-        delay = None if columns.line_list else guess("delay", None)
-        report = guess("report", None) if delay is None else None
+        report = guess("report", None)
+        delay = guess("delay", None) if report is None and not columns.line_list else None
     count = None if columns.line_list else guess("count", columns.count)
     if reference is None or (report is None and delay is None):
         raise InputError(
@@ -225,7 +231,8 @@ def _print_replay(past: Replay, *, as_json: bool) -> None:
         for row in rows:
             print(json.dumps(row))
         return
-    title = f"As of {past.dates[0]} to {past.dates[-1]}, {past.days}-day sums"
+    sums = "" if past.days == 1 else f", sums of {past.days} dates"
+    title = f"As of {past.dates[0]} to {past.dates[-1]}{sums}"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left", title=title)
     for header in ("level", "model"):
         table.add_column(header)

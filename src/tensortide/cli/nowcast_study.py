@@ -172,8 +172,6 @@ def _pictures(result: Replay, stem: Path) -> list[Path]:
         for axis, level in zip(axes.flat, result.level_names, strict=False):
             spec = draw(result, level)
             for line in spec["data"]:
-                if line["name"] == "unadjusted":
-                    continue  # far above all others
                 style = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
                 axis.plot(
                     line["x"], line["y"], color=line["line"]["color"],

@@ -20,7 +20,8 @@ from tensortide.core.admm import alternate
 from tensortide.core.descend import descend_rows
 from tensortide.core.entries import Entries
 from tensortide.core.equations import NormalEquations
-from tensortide.core.losses import Loss, Poisson
+from tensortide.core.kernels import add_rhs
+from tensortide.core.losses import TINY, Loss, Poisson
 from tensortide.core.objective import BoxTerm, Listed, Objective, model_values
 from tensortide.core.penalties import Terms, Ties
 from tensortide.core.types import Flags, Floats, Positions
@@ -149,10 +150,42 @@ class General:
         gram += np.diag(held)
         still = self._still[mode] | silent
         candidate = self._solved(mode, NormalEquations(gram, rhs), before, still)
-        work.stack[where] = candidate
-        work.stack[where] = self._checked(mode, before, candidate, y, held)
+        rows, value = self._checked(mode, before, candidate, y, held)
+        if isinstance(self.zeros, ZeroSums) and not self.terms[mode].coupled:
+            shared, other = self._checked(mode, before, self._shared(mode, before, still), y, held)
+            rows = np.where((other < value)[:, None], shared, rows)
+        work.stack[where] = rows
         self._parabola.moved(mode)
         self._boxes.moved(mode)
+
+    def _shared(self, mode: int, before: Floats, still: Flags) -> Floats:
+        """Return rows by expectation and maximisation: ``a (sum x / y z) / (sum of z, zeros too)``.
+
+        Where a row is far above its few counts the parabola of the counts is nearly flat
+        beside the slope of the zeros, and would press the row to nothing; this cannot.
+        A row of zeros that has counts begins anew at a small share of the mean.
+        """
+        work, order = self.work, self.entries.orders[mode]
+        where = work.part(mode)
+        lifted = np.where(
+            (before.sum(axis=1) <= 0.0)[:, None] & ~still[:, None],
+            np.maximum(before.mean(axis=0), 1e-6 * (before.max(initial=0.0) or 1.0)),
+            before,
+        )
+        work.stack[where] = lifted
+        y = model_values(work, self.entries, mode)
+        weights = order.weights if len(order.weights) else np.ones(len(y))
+        region = np.ones(len(y)) if self._in_region is None else self._in_region[mode]
+        counts, sums = np.zeros_like(before), np.zeros_like(before)
+        where_from = (order.pointers, order.others, work.other_offsets[mode], work.stack)
+        add_rhs(*where_from, weights * order.values / (y + TINY), counts)
+        add_rhs(*where_from, weights - region, sums)
+        assert isinstance(self.zeros, ZeroSums)
+        total = sums + self.zeros.slopes(mode)
+        work.stack[where] = before
+        safe = total > 0.0
+        found = np.where(safe, lifted * counts / np.where(safe, total, 1.0), lifted)
+        return np.where(still[:, None], before, found)
 
     def _bend(self, mode: int, y: Floats) -> None:
         """Put the parabola that touches the loss at y in the place of the loss."""
@@ -276,15 +309,19 @@ class General:
 
     # ------------------------------------------------------------------ the check
 
-    def _checked(self, mode: int, before: Floats, after: Floats, y: Floats, held: Floats) -> Floats:
-        """Return rows on the way from before to after at which the objective is not higher.
+    def _checked(
+        self, mode: int, before: Floats, after: Floats, y: Floats, held: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return rows on the way from before to after that are not worse, and their values.
 
         A step is halved as long as that is better: a parabola that bends too little jumps over
         the valley.
         """
         terms, order = self.terms[mode], self.entries.orders[mode]
-        x = order.values
-        line = model_values(self.work, self.entries, mode) - y  # the rows are at `after` now
+        x, where = order.values, self.work.part(mode)
+        self.work.stack[where] = after
+        line = model_values(self.work, self.entries, mode) - y
+        self.work.stack[where] = before
         owner = np.repeat(np.arange(len(before)), np.diff(order.pointers))
         gram, rhs = self._equations(self._boxes, mode)
         gram += np.diag(held)
@@ -315,5 +352,7 @@ class General:
             share[worse] *= 0.5
             value = np.where(worse, halved, value)
             halved = at(0.5 * share)
-        share[value > start] = 0.0
-        return np.asarray(before + share[:, None] * (after - before))
+        stay = value > start
+        share[stay] = 0.0
+        rows = np.asarray(before + share[:, None] * (after - before))
+        return rows, np.where(stay, start, value)

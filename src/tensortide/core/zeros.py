@@ -67,7 +67,7 @@ class ZeroSums:
                 old *= before
         return every, old
 
-    def _slopes(self, mode: int) -> Floats:
+    def slopes(self, mode: int) -> Floats:
         """Return the slope of ``sum y`` in the rows of a mode."""
         work = self._work
         n_upper = work.n_upper[mode]
@@ -79,11 +79,11 @@ class ZeroSums:
 
     def add(self, mode: int, gram: Floats, rhs: Floats) -> None:  # noqa: ARG002 - no curvature
         """Add the equations of all rows of a mode: ``c a'`` is ``-2 q a'`` with q = -c / 2."""
-        rhs -= 0.5 * self._slopes(mode)
+        rhs -= 0.5 * self.slopes(mode)
 
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
-        return np.asarray((self._slopes(mode) * rows).sum(axis=1))
+        return np.asarray((self.slopes(mode) * rows).sum(axis=1))
 
     def total(self) -> float:
         """Return the sum at the current rows, of rows outside the workspace too."""

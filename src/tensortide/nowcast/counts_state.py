@@ -166,15 +166,16 @@ def aligned(snapshot: Snapshot, state: CountState, fade: float | None = None) ->
                 if reported is not None:
                     reported = _placed(reported, places, len(known), 0.0)
     first = snapshot.triangle.last - snapshot.n_dates + 1
-    gone = max(0, first - state.first)
-    dates = state.dates[gone:]
-    if carried:
-        new = np.zeros((snapshot.n_dates - len(dates), dates.shape[1]))
-        carried[-2] = np.concatenate([carried[-2][gone:], new])
+    gone, older = max(0, first - state.first), max(0, state.first - first)
+    # a date before all others may be reported late: it begins like the oldest that are known
+    oldest = np.repeat(state.dates[:7].mean(axis=0)[None], older, axis=0)
+    dates = np.concatenate([oldest, state.dates[gone:]])
+    newer = snapshot.n_dates - len(dates)
     margin = state.margin
     if margin is not None:
-        empty = np.zeros((snapshot.n_dates - len(dates), margin.shape[1]))
-        margin = np.concatenate([margin[gone:], empty])
+        margin = np.pad(margin[gone:], ((older, newer), (0, 0)))
+    if carried:
+        carried[-2] = np.pad(carried[-2][gone:], ((older, newer), (0, 0)))
     return replace(
         state, labels=labels, strata=tuple(strata), dates=dates, site=site, first=first,
         carried=tuple(carried), reported=reported, margin=margin,

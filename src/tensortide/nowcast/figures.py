@@ -138,7 +138,7 @@ def coverage_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
 def _by_horizon(replay: Replay, level: str, measure: str, unit: str) -> dict[str, Any]:
     rows = replay.summary(by=("level", "horizon")).to_pylist()
     data = []
-    for k, model in enumerate(replay.quantiles):
+    for k, model in enumerate(m for m in replay.quantiles if m != "unadjusted"):  # far above all
         mine = [r for r in rows if r["model"] == model and r["level"] == level]
         colour, dash = _style(k)
         points = _line([r["horizon"] for r in mine], [r[measure] for r in mine], model, colour)
@@ -169,7 +169,10 @@ def _later(nowcast: Nowcast, unit: int, days: int, later: Triangle) -> Floats:
     last = nowcast.triangle.last - later.first
     complete = later.last - later.max_delay - later.first
     totals = np.where(np.arange(len(totals)) <= complete, totals, np.nan)
-    return windowed(totals[: last + 1][::-1], days)
+    newest = totals[: last + 1][::-1]
+    gaps = np.isnan(newest)  # sums that hold a date which is not final are not known
+    sums = windowed(np.where(gaps, 0.0, newest), days)
+    return np.where(windowed(gaps.astype(float), days) > 0.0, np.nan, sums)
 
 
 def _cumulated(square: Floats) -> Floats:

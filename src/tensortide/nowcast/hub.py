@@ -42,31 +42,35 @@ def total_label(labels: Sequence[Any]) -> str:
     return beginning[1] if beginning and len(texts) > 1 else "all"
 
 
-def hub_rows(nowcast: Nowcast, levels: Sequence[float] = LEVELS) -> pa.Table:
+def hub_rows(
+    nowcast: Nowcast, levels: Sequence[float] = LEVELS, totals: Sequence[str] | None = None
+) -> pa.Table:
     """Return the 7-day sums of the whole and of every single stratum, horizons 0 to 28.
 
-    The first stratum is the location, the second the age group; a stratum that a unit sums
-    over has the name of its sum.
+    A stratum whose name begins with "age" is the age group, the other one the location; a
+    stratum that a unit sums over has the name of its sum, from `totals` or the labels known.
     """
     import pyarrow as pa
 
     units = nowcast.units
+    if nowcast.triangle.every != "day":
+        raise InputError("the hub's format is about sums of seven days; use --every day.")
     if len(units.strata) > 2:
         raise InputError(
             f"the hub's format has a location and an age group, not {len(units.strata)} strata."
         )
     _, _, found = nowcast.quantiles(levels, days=DAYS)
     found = found[:, :HORIZONS]
-    sums = [total_label(known) for known in nowcast.triangle.labels]
+    sums = totals or [total_label(known) for known in nowcast.triangle.labels]
+    axes = hub_axes(units.strata)
     single = [u for u, key in enumerate(units.keys) if sum(part is not None for part in key) <= 1]
     live = np.isfinite(found[single])
     unit, horizon, level = np.nonzero(live)
     names: list[list[str]] = [[], []]
-    for k in range(2):
+    for k, axis in enumerate(axes):
         for u in single:
-            inside = k < len(units.strata)
-            label = units.keys[u][k] if inside else None
-            total = sums[k] if inside else ("all", "00+")[k]
+            label = None if axis is None else units.keys[u][axis]
+            total = ("all", "00+")[k] if axis is None else sums[axis]
             names[k].append(total if label is None else str(label))
     dates = nowcast.triangle.days()[::-1]
     return pa.table(
@@ -79,6 +83,18 @@ def hub_rows(nowcast: Nowcast, levels: Sequence[float] = LEVELS) -> pa.Table:
             "value": found[single][live],
         }
     )
+
+
+def hub_axes(strata: Sequence[str]) -> tuple[int | None, int | None]:
+    """Return which stratum is the location and which the age group.
+
+    >>> hub_axes(["age_group", "location"]), hub_axes(["place"])
+    ((1, 0), (0, None))
+    """
+    ages = [k for k, name in enumerate(strata) if name.lower().startswith("age")]
+    age = ages[0] if ages else (1 if len(strata) > 1 else None)
+    others = [k for k in range(len(strata)) if k != age]
+    return (others[0] if others else None), age
 
 
 def hub_table(
@@ -94,11 +110,12 @@ def hub_table(
     import pyarrow as pa
 
     tables, nowcaster = [], make()
+    totals = [total_label(known) for known in triangle.labels]  # the same name on every day
     begin, days = as_of_days(triangle, [first, last], warm_up)
     with watched_days(len(days), show=progress) as tell:
         for day in days:
             nowcast = nowcaster.update(triangle.as_of(day))
             if day >= begin:
-                tables.append(hub_rows(nowcast))
+                tables.append(hub_rows(nowcast, totals=totals))
             tell(str(day))
     return pa.concat_tables(tables)

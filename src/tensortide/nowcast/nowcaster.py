@@ -20,6 +20,7 @@ from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
 from tensortide.nowcast.validation import Trials
+from tensortide.validate import check_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +85,7 @@ class Nowcast:
         (`tensortide.nowcast.tail`).
         """
         chosen = check_levels(self.levels if levels is None else levels)
+        check_count("days", days, least=1)
         published, now, sd = spreads(self.today, self.spread, days)
         if settled:
             tail = tail_share(self.triangle)
@@ -175,13 +177,17 @@ class Nowcaster:
         """Refuse what cannot be a rank."""
         validated = self.ranks == "validate"
         given: Any = CANDIDATES if validated else self.ranks
-        listed: list[Any] = [given] if isinstance(given, int | str) else list(given)
-        if not all(isinstance(r, int) and 1 <= r <= 100 for r in listed):
+        listed: list[Any] = [given] if isinstance(given, int | str | np.integer) else list(given)
+        listed = [int(r) if isinstance(r, np.integer) else r for r in listed]
+        whole = all(isinstance(r, int) and not isinstance(r, bool) for r in listed)
+        if not whole or not all(1 <= r <= 100 for r in listed):
             raise InputError(
                 f"ranks must be whole numbers from 1 to 100, or 'validate', not {self.ranks!r}."
             )
         if not listed and (self.economy or not self.ladders):
             raise InputError("a nowcaster needs at least one rank, or a ladder and its history.")
+        if not 0.0 <= self.hedge <= 1.0:
+            raise InputError(f"hedge must be a share from 0 to 1, not {self.hedge!r}.")
         settings = self.settings or (ECONOMY if self.economy else Settings())
         self._members = [CountModel(r, settings, self.seed) for r in listed]
         self._used: Sequence[Ladder] = () if self.economy else tuple(self.ladders)
@@ -189,6 +195,7 @@ class Nowcaster:
         self._trials = Trials() if validated else None
         self._spread = Spread()
         self._last: int | None = None
+        self._like: tuple[Any, ...] | None = None
         self.nowcast_: Nowcast | None = None
 
     def update(self, triangle: Triangle) -> Nowcast:
@@ -196,6 +203,12 @@ class Nowcaster:
 
         Only reports until that day can matter.  Days may be skipped; going back is refused.
         """
+        like = (triangle.strata, triangle.max_delay, triangle.every)
+        if self._like not in (None, like):
+            raise InputError(
+                "the triangle has other strata, another maximum delay or other periods than the "
+                "one before; make a new nowcaster."
+            )
         if self._last is not None and triangle.last <= self._last:
             raise InputError(
                 f"the triangle is as of {triangle.as_of_date}, which this nowcaster has seen; "
@@ -285,6 +298,7 @@ class Nowcaster:
         before = Spread(list(self._spread.unit_keys), self._spread.nowcasts, self._spread.unseen)
         self._spread.remember(units.keys, today.nowcast, unseen)
         self._last = triangle.last
+        self._like = (triangle.strata, triangle.max_delay, triangle.every)
         self.nowcast_ = Nowcast(triangle, units, today, before)
         return self.nowcast_
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -123,7 +124,7 @@ def _from_text(texts: list[str], name: str) -> Days:
     found = {}
     for text in distinct:
         try:
-            found[text] = np.datetime64(text.strip()[:10], "D")
+            found[text] = np.datetime64(dt.datetime.fromisoformat(text.strip()).date(), "D")
         except ValueError:
             row = texts.index(text)
             raise InputError(
@@ -163,7 +164,7 @@ def _checked(delays: Positions, rules: Reading, table: Table, reference: str, se
             f"{int(early.sum())} of {len(delays)} rows are reported before their reference date, "
             f"the first in row {row} ({reference} {table.columns[reference][row].as_py()}, "
             f"{second} {table.columns[second][row].as_py()}); correct them, or drop them with "
-            "early='drop'."
+            "early='drop' (--early drop)."
         )
     return np.asarray(~early)
 
@@ -188,7 +189,8 @@ def _distinct(
             rows = sorted((int(order[at - 1]), int(order[at])))
             raise InputError(
                 f"{int((~new).sum())} rows repeat a cell, first rows {rows[0]} and {rows[1]} (same "
-                f"{', '.join(map(repr, used))} but the count); say duplicates='sum' or 'last'."
+                f"{', '.join(map(repr, used))} but the count); say duplicates='sum' or "
+                "'last' (--duplicates sum)."
             )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(order)) - 1

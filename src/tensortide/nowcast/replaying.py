@@ -25,6 +25,7 @@ from tensortide.nowcast.scoring import (
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
+from tensortide.validate import check_choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,9 +106,10 @@ class Replay:
     ) -> tuple[float, float, float]:
         """Return the ratio of two models' mean scores less one, and its 95 % interval.
 
-        Negative: `model` is better.  Whole blocks of 14 as-of days are resampled in pairs.
+        Negative: `model` is better.  Blocks of as-of days are resampled, both models together.
         """
         names = self.level_names
+        check_choice("measure", measure, ("wis", "mae"))
         if level not in names:
             raise InputError(f"there is no level {level!r}; there are {', '.join(names)}.")
         chosen = self.units.level == names.index(level)
@@ -120,9 +122,8 @@ class Replay:
         means = [np.where(live, f, 0.0).sum(axis=(1, 2)) for f in found]
         keep = live.any(axis=(1, 2))
         mine, theirs = means[0][keep], means[1][keep]
-        size = theirs.mean()
-        low, high = block_bootstrap((mine - theirs) / size, seed=seed)
-        return float(mine.mean() / size - 1.0), low, high
+        low, high = block_bootstrap(mine, theirs, seed=seed)
+        return float(mine.mean() / theirs.mean() - 1.0), low - 1.0, high - 1.0
 
     def to_table(self) -> pa.Table:
         """Return every quantile: as_of, model, strata, date, horizon, level, value, truth."""
@@ -227,7 +228,8 @@ def as_of_days(
 ) -> tuple[np.datetime64, Days]:
     """Return the first day that counts, and all as-of days with those before it."""
     first, last = _range(triangle, dates)
-    begin = max(triangle.first + 1, first - warm_up)
+    reported = triangle.first + int((triangle.dates + triangle.delays).min())
+    begin = max(triangle.first + 1, reported, first - max(warm_up, 0))
     days = np.asarray(first_days(np.arange(begin, last + 1), triangle.every))
     return np.datetime64(first_days(first, triangle.every)), days
 
@@ -268,10 +270,12 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
     asked = np.array([as_day(d, "dates") for d in dates], "datetime64[D]")
     periods: Positions = periods_of(asked, triangle.every)
     first, last = int(periods.min()), int(periods.max())
-    if first <= triangle.first or last > triangle.last:
+    reported = triangle.first + int((triangle.dates + triangle.delays).min())
+    earliest = max(triangle.first + 1, reported)
+    if first < earliest or last > triangle.last:
         raise InputError(
-            f"as-of dates must lie after {triangle.days()[0]} and not after "
-            f"{triangle.as_of_date}, the last report."
+            f"as-of dates must lie between {first_days(earliest, triangle.every)}, when there is "
+            f"something to nowcast from, and {triangle.as_of_date}, the last report."
         )
     return first, last
 

@@ -195,8 +195,8 @@ class Triangle:
         seen = self.first + self.dates + self.delays <= last
         if not seen.any():
             raise InputError(f"nothing had been reported as of {day}; choose a later day.")
-        kept = replace(self._only(seen), last=last)
-        return kept._with_known_labels()
+        # what is reported later, an older date or a new label, does not exist yet either
+        return replace(self._only(seen), last=last)._from_first()._with_known_labels()
 
     def until(self, date: Any) -> Triangle:
         """Return the triangle known to a later day on which nothing more was reported."""
@@ -280,8 +280,15 @@ class Triangle:
         dates = self.dates + (self.first - first)
         return replace(self, labels=labels, codes=codes, dates=dates, first=first)
 
+    def _from_first(self) -> Triangle:
+        """Begin with the first date of which there is a record."""
+        begin = int(self.dates.min())
+        return replace(self, first=self.first + begin, dates=self.dates - begin)
+
     def _summed(self) -> Triangle:
         """Return each cell once."""
+        if not len(self.counts):
+            return self
         key = np.column_stack([self.codes, self.dates, self.delays])
         sizes = [*(len(known) for known in self.labels), self.n_dates, int(self.delays.max()) + 1]
         flat, place = np.unique(np.ravel_multi_index(tuple(key.T), sizes), return_inverse=True)

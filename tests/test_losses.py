@@ -188,6 +188,52 @@ def _start(x):
     return [rng.random((n, 2)) + 0.5 for n in (*x.shape[:2], 10)]
 
 
+def test_labels_to_fix_may_come_later_or_be_retired(tmp_path):
+    _, x = counts(15, rate=3.0)
+    parts = {"age": tt.fixed(np.array([1, 99])), "day": tt.fixed([DAYS[3], DAYS[40]])}
+    model = tt.OnlineCP(
+        2, "gocpt", loss="poisson", modes=["place", "age", "day"], value="count", penalties=parts
+    )
+    model.fit(table(x, 0, 10, zeros=True))
+    row = model.factors_[2][3]
+    model.update(table(x, 10, 11, zeros=True))
+    np.testing.assert_array_equal(model.factors_[2][3], row)
+    model.save(tmp_path / "model")
+    twin = tt.load(tmp_path / "model")
+    twin.retire("day", [DAYS[3]])
+    twin.update(table(x, 11, 12, zeros=True))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial"])
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_a_positive_model_of_zeros_learns_again(loss, method):
+    _, x = counts(16, rate=3.0)
+    model = tt.OnlineCP(1, method, loss=loss, modes=["place", "age", "day"], value="count")
+    model.fit(table(np.zeros_like(x), 0, 5, zeros=True))
+    for day in range(5, 20):
+        model.update(table(x, day, day + 1, zeros=True))
+    assert model.predict({"place": ["p0"], "age": [0], "day": DAYS[[19]]})[0] > 0.0
+    assert model.info_.learned_error < 0.9
+
+
+def test_the_objective_does_not_rise_when_a_new_component_meets_an_l1_term(monkeypatch):
+    from tensortide.core import goal
+
+    _, x = counts(17, rate=3.0)
+    told: list[float] = []
+    real = goal.sweep_modes
+
+    def watched(goal_, watch=None):
+        real(goal_, lambda _, value: told.append(value))
+
+    model = tt.OnlineCP(2, "gocpt", penalties={1: tt.l1(50.0)}).fit(x[:, :, :20])
+    model.change_rank(4)
+    monkeypatch.setattr("tensortide.core.engine.sweep_modes", watched)
+    model.update(x[:, :, 20:22])
+    assert len(told) == 4
+    assert (np.diff(told) <= 1e-9 * np.abs(told[:-1])).all()
+
+
 def test_a_simplex_mode_holds_a_distribution_per_component():
     _, x = counts(5, rate=3.0)
     model = tt.OnlineCP(

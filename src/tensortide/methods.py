@@ -182,7 +182,8 @@ def describe(part: Any) -> Any:
 
 def plain_label(label: Any) -> Any:
     """Return a label as JSON knows it; dates as ISO text, which their mode understands."""
-    return label.isoformat() if isinstance(label, dt.date) else label
+    plain = label.item() if hasattr(label, "item") else label
+    return plain.isoformat() if isinstance(plain, dt.date) else plain
 
 
 def from_description(facts: Any) -> Any:

@@ -117,4 +117,13 @@ def _fixed(modes: Modes, mode: int, fixed: Fixed) -> Positions:
         return np.arange(len(labels))
     if not len(labels):
         return np.empty(0, np.int64)
-    return modes.positions_of(mode, fixed.labels)
+    known = set(labels.array().tolist())
+    there = [label for label in fixed.labels if _plain(label) in known or str(label) in known]
+    if labels.kind == "date":  # ISO text is a date there, too
+        days = {str(day) for day in labels.array()}
+        there = [label for label in fixed.labels if str(_plain(label)) in days]
+    return modes.positions_of(mode, there)  # labels that are not there yet, or retired, are free
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

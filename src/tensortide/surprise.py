@@ -99,7 +99,7 @@ def variance(loss: Loss, expected: Floats) -> Floats:
     if isinstance(loss, NegativeBinomial):
         return np.asarray(mean + mean**2 / loss.size)
     if isinstance(loss, Gamma):
-        return np.asarray(mean**2)
+        return np.asarray(np.maximum(expected, np.finfo(float).tiny) ** 2)
     if isinstance(loss, Bernoulli):
         p = np.clip(expected, FEWEST, 1.0 - FEWEST)
         return np.asarray(p * (1.0 - p))
@@ -127,7 +127,7 @@ def tails(
         ratio = np.maximum(spread * variance(loss, mean) / mean, 1.0)
         below, above, low, high = _of_counts(np.maximum(values, 0.0), mean, ratio)
     elif isinstance(loss, Gamma):
-        shape, scale = 1.0 / spread, np.maximum(expected, FEWEST) * spread
+        shape, scale = 1.0 / spread, np.maximum(expected, np.finfo(float).tiny) * spread
         below, above = (
             special.gammainc(shape, values / scale),
             special.gammaincc(shape, values / scale),

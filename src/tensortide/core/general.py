@@ -154,7 +154,26 @@ class General:
         if isinstance(self.zeros, ZeroSums) and not self.terms[mode].coupled:
             shared, other = self._checked(mode, before, self._shared(mode, before, still), y, held)
             rows = np.where((other < value)[:, None], shared, rows)
-        work.stack[where] = rows
+        self._take(mode, before, rows)
+
+    def _take(self, mode: int, before: Floats, rows: Floats) -> None:
+        """Put the rows in their place.
+
+        The bound of other modes' L1 terms does not touch them where a column is zero: there
+        the whole objective decides.
+        """
+        empty = not (before != 0.0).any(axis=0).all()
+        doubtful = empty and any(t.l1 for m, t in enumerate(self.terms) if m != mode)
+        start = self.value() if doubtful else np.inf
+        where, share = self.work.part(mode), 1.0
+        for _ in range(HALVINGS):
+            self.work.stack[where] = before + share * (rows - before)
+            self._parabola.moved(mode)
+            self._boxes.moved(mode)
+            if not doubtful or self.value() <= start:
+                return
+            share *= 0.5
+        self.work.stack[where] = before
         self._parabola.moved(mode)
         self._boxes.moved(mode)
 

@@ -19,6 +19,7 @@ from tensortide.core.types import Floats
 from tensortide.core.workspace import Workspace
 from tensortide.core.zeros import zeros_for
 
+AGAIN = 0.1  # where a positive model that was all zero begins anew
 FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
 
 
@@ -41,6 +42,8 @@ def make_feasible(recipe: Recipe, work: Workspace, means: Floats | None = None) 
             new[:] = means[mode]
         if recipe.loss.positive:
             np.abs(rows, out=rows)
+            if not rows.any():  # a model of zeros could never leave them
+                rows[:] = AGAIN
             floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
             np.maximum(new, floor, out=new)
         elif terms.nonnegative:

@@ -72,7 +72,8 @@ class Fixed:
     def __post_init__(self) -> None:
         """Keep the labels as a tuple."""
         if self.labels is not None:
-            if isinstance(self.labels, str) or not isinstance(self.labels, Sequence):
+            listed = isinstance(self.labels, Sequence | np.ndarray)
+            if isinstance(self.labels, str) or not listed:
                 raise InputError(f"fixed labels must be a list, not {brief(self.labels)}.")
             object.__setattr__(self, "labels", tuple(self.labels))
 

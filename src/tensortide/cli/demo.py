@@ -23,6 +23,7 @@ from tensortide.tracker.ledger import FILE
 from tensortide.tracker.run import Tracker
 
 DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 30
+FIRST_REPORTS = "first-reports.csv"
 _MARK = "made-by-tensortide-demo"
 
 
@@ -94,16 +95,23 @@ def _emptied(out: Path) -> Path:
 
 
 def write_reports(folder: Path, seed: int) -> int:
-    """Write one file a day and return the number of records."""
+    """Write one file a day and return the number of records.
+
+    Beside the folder, one file has what was new on each day, without the corrections, whose
+    records repeat a count: that is what a nowcast starts from.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
     folder.mkdir()
-    total = 0
+    total, first = 0, []
     for day in admissions(DAYS, seed=seed):
         table = pa.table(day)
         total += table.num_rows
         csv.write_csv(table, folder / f"{day['reported'][0]}.csv")
+        late = (day["reported"] - day["date"]).astype(int)
+        first.append(table.filter(pa.array(late == day["delay"])).drop_columns("delay"))
+    csv.write_csv(pa.concat_tables(first), folder.parent / FIRST_REPORTS)
     return total
 
 
@@ -130,28 +138,22 @@ def _nowcast(folder: Path, seed: int) -> Table:
     """Nowcast the last day from the reports as they were first published; write the page."""
     from tensortide.feeds.whole import read_source
 
-    records = read_source(str(folder / "reports")).to_pydict()
-    late = [(r - d).days for r, d in zip(records["reported"], records["date"], strict=True)]
-    first = [
-        k for k, (n, delay) in enumerate(zip(late, records["delay"], strict=True)) if n == delay
-    ]
-    table = {name: [column[k] for k in first] for name, column in records.items()}
     triangle = Triangle.from_table(
-        table, reference="date", delay="delay", count="count", strata=["place", "age"],
-        max_delay=N_DELAYS - 1,
+        read_source(str(folder / FIRST_REPORTS)), reference="date", report="reported",
+        count="count", strata=["place", "age"], max_delay=N_DELAYS - 1,
     )  # fmt: skip
     nowcaster = Nowcaster(2)
     for back in range(WARM_UP, -1, -1):
         nowcast = nowcaster.update(triangle.as_of(triangle.as_of_date - back))
     write_nowcast_page(nowcast, folder / "nowcast.html", "Admissions (simulated), nowcast")
-    table_ = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for header in ("date", "reported so far", "nowcast", "95 % interval", "truth (mean)"):
-        table_.add_column(header, justify="right")
+        table.add_column(header, justify="right")
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
     published, _, found = nowcast.quantiles((0.025, 0.5, 0.975))
     dates = triangle.days()[::-1]
     for age in (0, 1, 2, 4):
         low, middle, high = (f"{v:,.0f}" for v in found[0, age])
         cells = (f"{published[0, age]:,.0f}", middle, f"{low} to {high}")
-        table_.add_row(str(dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
-    return table_
+        table.add_row(str(dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
+    return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 
 import numpy as np
@@ -144,16 +145,24 @@ def test_the_economy_nowcaster_is_not_far_from_the_full_one():
 
 
 def test_weekly_and_unstratified_triangles_are_nowcast():
-    triangle = without_strata(simulated(days=140))
-    table = triangle.to_table()
+    triangle = without_strata(simulated(days=140, rate=60.0, correct=0.0))
+    table = triangle.to_table().to_pydict()
+    table["report"] = [
+        d + dt.timedelta(days=n)
+        for d, n in zip(table["reference_date"], table["delay"], strict=True)
+    ]
     weekly = Triangle.from_table(
-        table, reference="reference_date", delay="delay", count="count", max_delay=3,
-        every="week", duplicates="sum",
+        table, reference="reference_date", report="report", count="count", max_delay=3,
+        every="week",
     )  # fmt: skip
     nowcaster = Nowcaster((1, 2))
-    for back in (3, 2, 1, 0):
+    for back in (6, 5, 4, 3):
         nowcast = nowcaster.update(weekly.as_of(weekly.as_of_date - 7 * back))
-    assert nowcast.quantiles()[2].shape == (1, 3, 7)
+    published, now, quantiles = nowcast.quantiles()
+    assert quantiles.shape == (1, 3, 7)
+    truth = weekly.totals()[: nowcast.triangle.n_dates][::-1][:3]
+    assert (published[0] <= truth).all()
+    assert np.abs(now[0] - truth).max() < 0.35 * truth.max()
 
 
 def test_tables_have_a_row_per_unit_and_date():

@@ -137,14 +137,41 @@ def test_moving_negatives_back_keeps_totals(seed):
 
 
 def test_weeks_run_from_monday_and_months_by_the_calendar():
-    table = {"date": ["2021-11-01", "2021-11-07", "2021-11-08"], "report": ["2021-11-09"] * 3,
+    table = {"date": ["2021-11-01", "2021-11-07", "2021-11-08"], "report": ["2021-11-14"] * 3,
              "n": [1, 2, 4]}  # fmt: skip
     weekly = read(table, strata=(), delay=None, report="report", every="week")
     assert weekly.totals().tolist() == [3.0, 4.0]
     assert weekly.by_delay()[0, :2].tolist() == [0.0, 3.0]
     assert str(weekly.days()[0]) == "2021-11-01"
-    monthly = read(table, strata=(), delay=None, report="report", every="month")
-    assert monthly.totals().tolist() == [7.0]
+    later = {"date": ["2021-10-30", "2021-11-10"], "report": ["2021-11-02", "2021-12-31"],
+             "n": [2, 5]}  # fmt: skip
+    monthly = read(later, strata=(), delay=None, report="report", every="month")
+    assert monthly.by_delay()[:, :2].tolist()[0] == [0.0, 2.0]
+
+
+def test_a_week_that_is_not_over_has_not_been_reported():
+    dates = ["2026-01-05", "2026-01-05", "2026-01-12"]
+    table = {"date": dates, "report": ["2026-01-05", "2026-01-11", "2026-01-14"], "n": [3, 7, 9]}
+    weekly = read(table, strata=(), delay=None, report="report", every="week")
+    assert str(weekly.as_of_date) == "2026-01-11"
+    assert weekly.totals().tolist() == [10.0]
+    with pytest.raises(tt.InputError, match="before the first reference date"):
+        weekly.as_of("2026-01-06")
+
+
+def test_daily_totals_are_differenced_before_they_become_weeks():
+    table = {"date": ["2026-01-05"] * 3 + ["2026-01-06"] * 2,
+             "report": ["2026-01-05", "2026-01-08", "2026-01-13", "2026-01-06", "2026-01-18"],
+             "n": [4, 6, 10, 5, 8]}  # fmt: skip
+    weekly = read(table, strata=(), delay=None, report="report", every="week", cumulative=True,
+                  duplicates="error")  # fmt: skip
+    assert weekly.by_delay()[0, :2].tolist() == [11.0, 7.0]
+
+
+def test_delays_in_days_do_not_become_weeks():
+    table = {"date": ["2026-01-06"], "delay": [3], "n": [1]}
+    with pytest.raises(tt.InputError, match="counts weeks, but 'date' holds single days"):
+        read(table, strata=(), every="week")
 
 
 def test_any_kind_of_table_and_date_is_read():

@@ -49,6 +49,24 @@ def first_days(periods: Positions | int, every: str) -> Any:
     return months.astype("datetime64[M]").astype("datetime64[D]")
 
 
+def last_days(periods: Positions | int, every: str) -> Any:
+    """Return the last day of each period.
+
+    >>> str(last_days(1, "week"))
+    '1970-01-11'
+    """
+    return first_days(np.asarray(periods, np.int64) + 1, every) - np.timedelta64(1, "D")
+
+
+def complete_until(day: np.datetime64, every: str) -> int:
+    """Return the last period that is over at the end of a day.
+
+    >>> complete_until(np.datetime64("1970-01-10"), "week")
+    0
+    """
+    return int(periods_of(np.array([day + np.timedelta64(1, "D")]), every)[0]) - 1
+
+
 def check_every(every: Any) -> str:
     """Return the length of a period if it is one."""
     return check_choice("every", every, EVERY)

@@ -12,11 +12,11 @@ import numpy as np
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.data.tables import Table
 from tensortide.errors import InputError
-from tensortide.nowcast.calendar import Days, check_every, periods_of
+from tensortide.nowcast.calendar import Days, check_every, complete_until, first_days, periods_of
 from tensortide.nowcast.triangle import Triangle
 from tensortide.validate import check_choice, check_count
 
-LONGEST = 100_000  # periods from the first to the last date: more is a typing error
+LONGEST = 100_000  # days from the first to the last date: more is a typing error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +60,77 @@ def read_table(
         raise InputError(f"columns must differ: {', '.join(map(repr, used))}.")
     if not table.n_records:
         raise InputError("the table has no rows.")
-    dates = periods_of(_days(table, reference), rules.every)
+    days = _days(table, reference).astype(np.int64)
+    every = rules.every
     if report is not None:
-        delays = periods_of(_days(table, report), rules.every) - dates
+        delays = _days(table, report).astype(np.int64) - days
     else:
         delays = _delays(table, second)
+        _check_starts(days, every, reference, second)
     counts = table.values(count) if count else np.ones(table.n_records)
     labels, codes = _strata(table, rules.strata)
     keep = _checked(delays, rules, table, reference, second)
-    codes, dates, delays, counts = codes[keep], dates[keep], delays[keep], counts[keep]
+    codes, days, delays, counts = codes[keep], days[keep], delays[keep], counts[keep]
     if not len(counts):
         raise InputError("no row is left: every report is before its reference date.")
-    first, last = int(dates.min()), int((dates + delays).max())
-    if last - first > LONGEST:
+    if int(days.max()) - int(days.min()) > LONGEST:
         raise InputError(
-            f"the dates span {last - first:,} periods; is one of them a typing error? The first "
-            f"is in {reference!r}, row {int(dates.argmin())}."
+            f"the dates span {int(days.max()) - int(days.min()):,} days; is one of them a typing "
+            f"error? The first is in {reference!r}, row {int(days.argmin())}."
         )
-    codes, dates, delays, counts = _distinct(codes, dates - first, delays, counts, rules, used)
+    # rows are told apart, and totals differenced, by their days; only then periods are made
+    codes, days, delays, counts = _distinct(codes, days, delays, counts, rules, used)
     if rules.cumulative:
-        counts = _increments(codes, dates, counts)
-    live = counts != 0.0
-    triangle = Triangle(
+        counts = _increments(codes, days, counts)
+    if not (counts != 0.0).any():
+        raise InputError("all counts are zero: there is nothing to complete.")
+    return _by_period(labels, codes, days, delays, counts, rules, dated=report is not None)
+
+
+def _by_period(
+    labels: Sequence[tuple[Any, ...]],
+    codes: Positions,
+    days: Positions,
+    delays: Positions,
+    counts: Floats,
+    rules: Reading,
+    *,
+    dated: bool,
+) -> Triangle:
+    """Return the triangle by periods; `dated` says that delays are days still."""
+    every = rules.every
+    dates = periods_of(days.astype("datetime64[D]"), every)
+    last = int((dates + delays).max())
+    if dated:
+        seen = (days + delays).astype("datetime64[D]")
+        delays = periods_of(seen, every) - dates
+        last = max(complete_until(seen.max(), every), int(dates.min()))
+    first = int(dates.min())
+    live = (counts != 0.0) & (dates + delays <= last)  # a week that is not over is not reported
+    if not live.any():
+        raise InputError(f"no {every} is over: there is nothing to complete yet.")
+    return Triangle(
         tuple(rules.strata),
         tuple(labels),
         codes[live],
-        dates[live],
+        dates[live] - first,
         delays[live],
         counts[live],
         first,
         last,
         rules.max_delay,
-        rules.every,
-    )
-    if not live.any():
-        raise InputError("all counts are zero: there is nothing to complete.")
-    return triangle
+        every,
+    )._summed()
+
+
+def _check_starts(days: Positions, every: str, reference: str, delay: str) -> None:
+    """Refuse delays in periods beside dates that are days within them."""
+    starts = first_days(periods_of(days.astype("datetime64[D]"), every), every)
+    if (starts.astype(np.int64) != days).any():
+        raise InputError(
+            f"{delay!r} counts {every}s, but {reference!r} holds single days; give report "
+            f"dates in place of delays, or the first day of each {every}."
+        )
 
 
 def _days(table: Table, name: str) -> Days:

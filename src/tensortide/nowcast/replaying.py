@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.core.types import Floats
 from tensortide.errors import InputError
-from tensortide.nowcast.calendar import Days, as_day, first_days, periods_of
+from tensortide.nowcast.calendar import Days, as_day, complete_until, last_days, periods_of
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.ladder import BASELINES
 from tensortide.nowcast.nowcaster import Nowcaster
@@ -230,8 +230,8 @@ def as_of_days(
     first, last = _range(triangle, dates)
     reported = triangle.first + int((triangle.dates + triangle.delays).min())
     begin = max(triangle.first + 1, reported, first - max(warm_up, 0))
-    days = np.asarray(first_days(np.arange(begin, last + 1), triangle.every))
-    return np.datetime64(first_days(first, triangle.every)), days
+    days = np.asarray(last_days(np.arange(begin, last + 1), triangle.every))
+    return np.datetime64(last_days(first, triangle.every)), days
 
 
 def _makers(
@@ -268,13 +268,12 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
     if isinstance(dates, str) or not len(dates):
         raise InputError("dates must be a list of as-of dates, the first and the last at least.")
     asked = np.array([as_day(d, "dates") for d in dates], "datetime64[D]")
-    periods: Positions = periods_of(asked, triangle.every)
-    first, last = int(periods.min()), int(periods.max())
+    first, last = (complete_until(day, triangle.every) for day in (asked.min(), asked.max()))
     reported = triangle.first + int((triangle.dates + triangle.delays).min())
     earliest = max(triangle.first + 1, reported)
     if first < earliest or last > triangle.last:
         raise InputError(
-            f"as-of dates must lie between {first_days(earliest, triangle.every)}, when there is "
+            f"as-of dates must lie between {last_days(earliest, triangle.every)}, when there is "
             f"something to nowcast from, and {triangle.as_of_date}, the last report."
         )
     return first, last

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.errors import InputError
-from tensortide.nowcast.calendar import Days, as_day, first_days, periods_of
+from tensortide.nowcast.calendar import Days, as_day, complete_until, first_days, last_days
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,8 +123,8 @@ class Triangle:
 
     @property
     def as_of_date(self) -> np.datetime64:
-        """The first day of the period up to which reports are in."""
-        return np.datetime64(first_days(self.last, self.every))
+        """The last day of the period up to which reports are in."""
+        return np.datetime64(last_days(self.last, self.every))
 
     def days(self) -> Days:
         """Return the first day of each reference period."""
@@ -179,9 +179,12 @@ class Triangle:
     # ------------------------------------------------------------------ views
 
     def as_of(self, date: Any) -> Triangle:
-        """Return the triangle as it stood at the end of a day: later reports do not exist."""
+        """Return the triangle as it stood at the end of a day: later reports do not exist.
+
+        Of weeks or longer periods the last one that was over by then counts.
+        """
         day = as_day(date, "as_of")
-        last = int(periods_of(np.array([day]), self.every)[0])
+        last = complete_until(day, self.every)
         if last < self.first:
             raise InputError(
                 f"as_of {day} is before the first reference date, "
@@ -201,8 +204,7 @@ class Triangle:
     def until(self, date: Any) -> Triangle:
         """Return the triangle known to a later day on which nothing more was reported."""
         day = as_day(date, "as_of")
-        last = int(periods_of(np.array([day]), self.every)[0])
-        return replace(self, last=max(last, self.last))
+        return replace(self, last=max(complete_until(day, self.every), self.last))
 
     def select(self, **labels: Any) -> Triangle:
         """Return the records of some labels: ``select(age_group=["80+"])``."""
@@ -294,9 +296,10 @@ class Triangle:
         flat, place = np.unique(np.ravel_multi_index(tuple(key.T), sizes), return_inverse=True)
         counts = np.bincount(place, self.counts, len(flat)).astype(np.float64)
         cells = np.stack(np.unravel_index(flat, sizes), axis=1)
-        return replace(
+        found = replace(
             self, codes=cells[:, :-2], dates=cells[:, -2], delays=cells[:, -1], counts=counts
         )
+        return found._only(counts != 0.0)
 
     def _axis(self, name: str) -> int:
         if name not in self.strata:

@@ -49,13 +49,17 @@ def test_demo_tells_the_whole_story(tmp_path):
         assert tracker.model.n_steps_ == 107
         assert len(set(tracker.batches()["batch_id"].to_pylist())) == 120
     assert (tmp_path / "demo" / "report.html").stat().st_size > 1_000_000
-    rows = re.findall(r"(\d{4}-\d\d-\d\d) +([\d,]+) +([\d,]+) +([\d,]+)", done.stdout)
-    for _, reported, says, truth in rows:
-        near, known, real = (int(n.replace(",", "")) for n in (says, reported, truth))
-        assert abs(near - real) < 0.15 * real  # the model sees through the delay
+    number = r" +([\d,]+)"
+    rows = re.findall(rf"\d{{4}}-\d\d-\d\d{number}{number}{number} to{number}{number}", done.stdout)
+    assert len(rows) == 4
+    for row in rows:
+        known, near, low, high, real = (int(n.replace(",", "")) for n in row)
+        assert abs(near - real) < 0.15 * real  # the nowcast sees through the delay
         assert known < 1.05 * real
+        assert 0.97 * low < real < 1.03 * high
+    assert (tmp_path / "demo" / "nowcast.html").stat().st_size > 1_000_000
     longest = [line for line in done.stdout.splitlines() if len(line) > 80]
-    assert all("tensortide" in line or "report.html" in line for line in longest)  # to be copied
+    assert all("tensortide" in line or ".html" in line for line in longest)  # to be copied
 
 
 def test_demo_is_made_anew_but_never_over_something_else(tmp_path):

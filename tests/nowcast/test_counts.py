@@ -17,7 +17,7 @@ from tests.nowcast.examples import START, simulated, without_strata
 
 #: rank one without weekdays, smoothing, forgetting or memory: what chain-ladder is
 PLAIN = Settings(
-    window=0, pull=0.0, pull_delays=0.0, least=0.0, new=0.0, old=0.0, weekdays=False,
+    window=0, pull=0.0, pull_delays=0.0, least=0.0, common=0.0, new=0.0, old=0.0, weekdays=False,
     stratum_counts=0.0, smooth_dates=False, first_sweeps=4_000, tol=1e-13,
 )  # fmt: skip
 ALWAYS = ("genins", "raa", "abc", "ukmotor")

@@ -10,7 +10,8 @@ factors (marked 0) and G, a day minimises
   + sum_tr s_t ( C - m log C )                                           smooth dates
 
 with ``n_r`` the counts of a component in the window (so yesterday weighs as much as the window)
-and m a local line through the totals, times weekday, times each component's local share.  Every
+and m a local line through the totals, times weekday, times each component's local share, drawn
+to what a date has reported where the line deserves no trust (`tensortide.nowcast.dates`).  Every
 block update is the exact minimum of a bound that touches this objective (expectation and
 maximisation), so it never rises.
 """
@@ -31,7 +32,7 @@ from tensortide.nowcast.counts_state import (
     first_state,
     weekday_factors,
 )
-from tensortide.nowcast.dates import date_prior
+from tensortide.nowcast.dates import date_holds, date_prior
 from tensortide.nowcast.snapshot import Snapshot
 
 
@@ -85,18 +86,19 @@ def fitted(
         if before is None
         else aligned(snapshot, before, settings.fade)
     )
-    prior, rows = date_prior(
+    prior = date_prior(
         start.dates,
         snapshot.n_dates,
         snapshot.weekdays,
         start.delays,
         smooth=settings.smooth_dates,
     )
-    start = replace(start, dates=np.maximum(rows, 1e-6))
+    prior = prior.adapted(snapshot, start, date_holds(snapshot, settings))
+    start = replace(start, dates=np.maximum(prior.rows, 1e-6))
     weights = cell_weights(snapshot, settings.fade)
     start, exposure = weekday_factors(snapshot, start, settings, weights)
     problem = Problem(
-        snapshot, start, prior, exposure, settings, weights=weights, first_day=first_day
+        snapshot, start, prior.mean, exposure, settings, weights=weights, first_day=first_day
     )
     sweeps = settings.first_sweeps if first_day else settings.max_sweeps
     values = problem.descend(sweeps, watch=watch)

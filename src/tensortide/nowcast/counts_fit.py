@@ -13,9 +13,11 @@ from tensortide.core.products import thin_times
 from tensortide.core.types import Floats
 from tensortide.core.workspace import Workspace
 from tensortide.nowcast.counts_state import CountState, Settings
+from tensortide.nowcast.dates import date_holds
 from tensortide.nowcast.snapshot import Snapshot
 
 TINY = 1e-12
+FEW = 100.0  # counts of a component below which it is drawn to the others
 
 
 class Problem:
@@ -48,13 +50,16 @@ class Problem:
         self.work = Workspace([0] * len(shape), shape, start.delays.shape[1])
         for rows, factor in zip(self.work.rows(), factors, strict=True):
             rows[:] = factor
-        ages = np.arange(snapshot.n_dates - 1, -1, -1)
-        self.hold = np.where(ages > settings.recent, settings.old, settings.new)[:, None]
+        self.hold = date_holds(snapshot, settings)[:, None]
         total = float(counts.sum()) + float(sum(c.sum() for c in start.carried[-1:]))
         share = np.maximum(start.dates.sum(axis=0) / start.dates.sum(), 0.02)
         size = total * share
-        self.pull = settings.least + (0.0 if first_day else settings.pull) * size
-        self.pull_delays = settings.least + (0.0 if first_day else settings.pull_delays) * size
+        common = settings.common / (1.0 + size / FEW)
+        pulls = [settings.pull] * len(start.strata) + [0.0, settings.pull_delays]
+        self.anchors = [
+            _anchor(factor, settings.least + (0.0 if first_day else pull) * size, common)
+            for factor, pull in zip(factors, pulls, strict=True)
+        ]
         self.tol, self.sweeps = settings.tol, 0
         self.weights = weights
         known = exposure * weights
@@ -90,7 +95,7 @@ class Problem:
         if mode == self._date:
             rows[:] = (counts + self.hold * self.prior) / (sums + self.hold + TINY)
             return
-        reference, pull = self._reference(mode)
+        reference, pull = self.anchors[mode]
         rows[:] = (counts + pull * reference) / (sums + pull + TINY)
 
     def counts(self, mode: int) -> Floats:
@@ -116,12 +121,6 @@ class Problem:
         parts *= (counts / (parts.sum(axis=2) + TINY))[:, :, None]
         return np.asarray(parts.sum(axis=1 if mode == self._date else 0))
 
-    def _reference(self, mode: int) -> tuple[Floats, Floats]:
-        """Return yesterday's columns of a mode and what they are worth."""
-        if mode > self._date:
-            return self.start.delays, self.pull_delays
-        return self.start.strata[mode], self.pull
-
     def value(self) -> float:
         """Return the declared objective."""
         rows = self.work.rows()
@@ -132,7 +131,7 @@ class Problem:
         total += float((self.hold * (dates - self.prior * np.log(dates + TINY))).sum())
         for mode, factor in enumerate(rows):
             if mode != self._date:
-                reference, pull = self._reference(mode)
+                reference, pull = self.anchors[mode]
                 total += float((pull * (factor - reference * np.log(factor + TINY))).sum())
         return total
 
@@ -187,3 +186,10 @@ class Problem:
             return np.asarray((by_date * site[:, None, :]).sum(axis=0) * others)
         whole = (by_date * site[:, None, :] * dates).sum(axis=(0, 1)) * others
         return np.tile(whole, (len(rows[mode]), 1))
+
+
+def _anchor(columns: Floats, pull: Floats, common: Floats) -> tuple[Floats, Floats]:
+    """Return what a mode is drawn to and its worth: yesterday's columns, and those of all."""
+    weight = pull + common
+    pooled = columns @ (pull / np.maximum(pull.sum(), TINY))
+    return (pull * columns + common * pooled[:, None]) / np.maximum(weight, TINY), weight

@@ -17,9 +17,10 @@ class Settings:
     """The constants of the model, chosen on forecast dates before 2021-11-22.
 
     `pull` and `pull_delays` weigh yesterday's columns of strata and delays against the window
-    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most),
-    `new` and `old` the
-    prior of dates younger and older than two weeks, in counts that they are worth;
+    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most);
+    `common` counts draw the columns of a component that has few to those of all;
+    `new` and `old` weigh the prior of dates younger and older than `recent`, as a share of the
+    date's own counts (`tensortide.nowcast.dates` tells where it deserves less);
     `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
     those of the multipliers of the last `recent` dates.  `fade` belongs to the economy model:
     reports fade by ``exp(-age / fade)``, as their sums can no longer leave with the window.
@@ -30,6 +31,7 @@ class Settings:
     pull_delays: float = 5.0
     first_sweeps: int = 50
     least: float = 1.0
+    common: float = 10.0
     new: float = 0.3
     old: float = 0.03
     weekday_counts: float = 1.0

@@ -86,6 +86,15 @@ class Snapshot:
         return np.asarray(sums.reshape(len(self.cells), self.n_ages))
 
     @cached_property
+    def by_date(self) -> Floats:
+        """What is published of each date of the window, all strata together, oldest first."""
+        t = self.triangle
+        first = t.n_dates - self.n_dates
+        kept = (t.dates >= first) & t.within()
+        sums = np.bincount(t.dates[kept] - first, t.counts[kept], self.n_dates)
+        return np.asarray(sums, np.float64)
+
+    @cached_property
     def weekdays(self) -> Positions:
         """The weekday (0 Monday) of each date of the window, oldest first; else all zero."""
         t = self.triangle

@@ -90,7 +90,8 @@ def test_reports_that_contradict_replace_the_total_and_keep_the_mix():
         adapted.mean[-3:] / total[:, None],
         prior.mean[-3:] / prior.mean[-3:].sum(axis=1, keepdims=True),
     )
-    assert snapshot.by_date[-1] < 500.0 and holds[-1] == Settings().new
+    assert snapshot.by_date[-1] < 500.0
+    assert holds[-1] == Settings().new
 
 
 T = np.arange(N_DATES)

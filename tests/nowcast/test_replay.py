@@ -9,7 +9,7 @@ import pytest
 
 import tensortide as tt
 from tensortide.nowcast import BASELINES, Nowcaster, replay
-from tensortide.nowcast.replaying import Replay
+from tensortide.nowcast.replayed import Replay
 from tests.nowcast.examples import START, simulated
 
 DATES = [START + 50, START + 59]
@@ -92,7 +92,7 @@ def test_the_logarithmic_scale_is_about_relative_errors(result):
 def test_every_quantile_can_be_had_as_a_table(result):
     table = result.to_table()
     assert table.num_rows == sum(np.isfinite(q).sum() for q in result.quantiles.values())
-    assert {"as_of", "model", "place", "horizon", "level", "value", "truth"} == set(
+    assert {"as_of", "model", "place", "date", "horizon", "level", "value", "truth"} == set(
         table.column_names
     )
 

@@ -15,9 +15,11 @@ from rich.table import Table
 
 from tensortide.errors import FileError, InputError
 from tensortide.feeds.whole import read_source
+from tensortide.nowcast.calendar import as_day
 from tensortide.nowcast.hub import hub_rows, total_label
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
-from tensortide.nowcast.replaying import OURS, Replay, as_of_days, replay
+from tensortide.nowcast.replayed import Replay
+from tensortide.nowcast.replaying import OURS, as_of_days, replay
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
 
@@ -66,6 +68,8 @@ class Wanted:
 def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Triangle:
     """Read the source; columns that were not named are guessed and said."""
     table = read_source(source)
+    if not table.column_names or not table.num_rows:
+        raise InputError(f"{source} has no rows.")
     screen = Console(stderr=True, highlight=False)
     found = _named(table.column_names, columns, screen)
     if columns.line_list:
@@ -95,21 +99,20 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
 
 def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     """Nowcast, print, write."""
-    if wanted.form not in ("table", "hub"):
-        raise InputError(f"--format must be table or hub, not {wanted.form!r}.")
-    _check_out(wanted)
+    _check(wanted)
     ends = [d for d in (wanted.first, wanted.last) if d is not None]
-    if ends and wanted.as_of:
-        raise InputError("give either --as-of, or --from and --to.")
-    if wanted.form == "hub" and wanted.out is None:
-        raise InputError("--format is about the file: name one with -o.")
     last = wanted.as_of or wanted.last or str(triangle.as_of_date)
     first = wanted.first or last
+    longer = triangle.until(last)
+    _tell(triangle, last, wanted)
+    triangle = longer
     nowcast, tables = _stepped(triangle, first, last, wanted)
     past = None
     if wanted.replay:
         past = _replayed(triangle, wanted, [first, last] if ends or wanted.as_of else [])
         _print_replay(past, as_json=wanted.as_json)
+        if wanted.form == "table":
+            tables = [past.to_table()]
     elif wanted.as_json:
         _print_json(nowcast, wanted)
     else:
@@ -126,6 +129,23 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
         if not wanted.as_json:
             screen = Console(stderr=True, highlight=False)
             screen.print(f"{wanted.page}: {size / 1e6:.1f} MB; open it in a browser.")
+
+
+def _tell(triangle: Triangle, last: str, wanted: Wanted) -> None:
+    """Say what of the data is not in the numbers."""
+    screen = Console(stderr=True, highlight=False)
+    late = float(triangle.counts[~triangle.within()].sum())
+    every = triangle.every
+    if late and not wanted.as_json:
+        screen.print(
+            f"{late:,.0f} of {triangle.counts.sum():,.0f} counts came later than "
+            f"{triangle.max_delay} {every}s (--max-delay): they belong to no final count."
+        )
+    if as_day(last, "--as-of") > triangle.as_of_date and not wanted.as_json:
+        screen.print(
+            f"The last report is of {triangle.as_of_date}; what came after it, until {last}, "
+            "is taken as not published yet."
+        )
 
 
 def _stepped(
@@ -161,12 +181,8 @@ def _replayed(triangle: Triangle, wanted: Wanted, ends: Sequence[str]) -> Replay
 
     for name, ladder in BASELINES.items():
         models[name] = lambda ladder=ladder: Nowcaster((), [ladder])
-    days = 7 if wanted.days == 1 and triangle.every == "day" else wanted.days
-    horizons = min(29, triangle.max_delay)
-    return replay(
-        triangle, models, list(ends) or None, days=days, horizons=horizons,
-        warm_up=wanted.warm_up,
-    )  # fmt: skip
+    days = None if wanted.days == 1 else wanted.days
+    return replay(triangle, models, list(ends) or None, days=days, warm_up=wanted.warm_up)
 
 
 def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
@@ -251,7 +267,13 @@ def _print_replay(past: Replay, *, as_json: bool) -> None:
     Console(highlight=False).print(table)
 
 
-def _check_out(wanted: Wanted) -> None:
+def _check(wanted: Wanted) -> None:
+    if wanted.form not in ("table", "hub"):
+        raise InputError(f"--format must be table or hub, not {wanted.form!r}.")
+    if wanted.as_of and (wanted.first or wanted.last):
+        raise InputError("give either --as-of, or --from and --to.")
+    if wanted.form == "hub" and wanted.out is None:
+        raise InputError("--format is about the file: name one with -o.")
     if wanted.out is not None and wanted.out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{wanted.out}: the file must end with .csv or .parquet.")
     for path in (wanted.out, wanted.page):

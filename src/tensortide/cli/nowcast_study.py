@@ -19,7 +19,8 @@ from tensortide.nowcast import figures as shapes
 from tensortide.nowcast.counts_state import Settings
 from tensortide.nowcast.ladder import BASELINES
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.replaying import OURS, Replay, replay
+from tensortide.nowcast.replayed import Replay
+from tensortide.nowcast.replaying import OURS, replay
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.styles import plotting
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tensortide.nowcast.hub import hub_table
     from tensortide.nowcast.ladder import BASELINES, ChainLadder, HazardLadder, Unadjusted
     from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
-    from tensortide.nowcast.replaying import Replay, replay
+    from tensortide.nowcast.replayed import Replay
+    from tensortide.nowcast.replaying import replay
     from tensortide.nowcast.scoring import Scores, scores
     from tensortide.nowcast.triangle import Triangle
 
@@ -42,7 +43,7 @@ _HOME = {
     "Unadjusted": "ladder",
     "Nowcast": "nowcaster",
     "Nowcaster": "nowcaster",
-    "Replay": "replaying",
+    "Replay": "replayed",
     "replay": "replaying",
     "Scores": "scoring",
     "scores": "scoring",

@@ -71,7 +71,7 @@ def _without_single(triangle: Triangle) -> Triangle:
 
 
 def write_chainladder(triangle: Triangle) -> Any:
-    """Return a cumulative chainladder triangle; strata become its index."""
+    """Return a cumulative chainladder triangle; strata become its index, overflow is left out."""
     if triangle.every not in _MONTHS:
         raise InputError(
             f"chainladder knows months, quarters and years, not triangles by {triangle.every}."
@@ -81,6 +81,7 @@ def write_chainladder(triangle: Triangle) -> Any:
         pd: Any = import_module("pandas")
     except ImportError:
         raise InputError("this needs the package chainladder: pip install chainladder.") from None
+    triangle = triangle._only(triangle.within())
     strata = {
         name: [known[c] for c in triangle.codes[:, k]]
         for k, (name, known) in enumerate(zip(triangle.strata, triangle.labels, strict=True))

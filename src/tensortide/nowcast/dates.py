@@ -82,7 +82,9 @@ def date_prior(
     level = np.log(total + 0.5) - effect[weekdays]
     share = filled + 0.01 * total[:, None] / rank
     share /= share.sum(axis=1, keepdims=True)
-    apart = at[None, :] - at[:, None]  # of a date (column) from the one in question (row)
+    apart = (at[None, :] - at[:, None]).astype(
+        np.float64
+    )  # of a date (column) from the one in question (row)
     near = np.exp(-0.5 * (apart / BANDWIDTH) ** 2) * known
     size = np.exp(_line(level, near, apart) + effect[weekdays])
     ahead = np.exp(-0.5 * ((apart + LEAD) / BANDWIDTH) ** 2) * known * (apart <= -LEAD)

@@ -11,7 +11,7 @@ from tensortide.readers.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, 
 
 if TYPE_CHECKING:
     from tensortide.nowcast.nowcaster import Nowcast
-    from tensortide.nowcast.replaying import Replay
+    from tensortide.nowcast.replayed import Replay
     from tensortide.nowcast.triangle import Triangle
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, GREY, BLACK)

@@ -16,6 +16,7 @@ from tensortide.nowcast.counts_state import Settings
 from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
 from tensortide.nowcast.ladder import HazardLadder
 from tensortide.nowcast.scoring import LEVELS, check_levels
+from tensortide.nowcast.silence import lasting, silences, spread_back
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
@@ -247,7 +248,7 @@ class Nowcaster:
             if self._members:  # beside models of cells: its cells, so that sums stay sums
                 part = units.total(part[-len(whole.cells) :])
             parts.append(part)
-        weights = self._weights()
+        weights = self._weights(silent=whole.silent > 0)
         if self._trials is not None:
             past = _past(whole.triangle, units, whole)
             chosen = self._trials.best(units, whole, parts[: len(self._members)], past, missed)
@@ -256,12 +257,14 @@ class Nowcaster:
                     np.arange(len(self._members)) == chosen
                 )
         unseen = np.einsum("m,mua->ua", weights, np.array(parts))
-        return self._told(whole.triangle, units, whole, unseen, missed)
+        told = whole.triangle if self.economy else triangle
+        return self._told(told, units, whole, unseen, missed)
 
     def _seen(self, triangle: Triangle, widest: int) -> Snapshot:
         """Return what the models are shown: the triangle, or totals and news."""
         if not self.economy:
-            return Snapshot(triangle, widest)
+            runs = silences(triangle)
+            return Snapshot(spread_back(triangle, runs), widest, silent=lasting(triangle, runs))
         news = triangle.without_negatives()
         totals = triangle.collapsed(triangle.max_delay + BACK)
         if self._kept is not None and self._last is not None:
@@ -274,9 +277,14 @@ class Nowcaster:
         self._kept = totals
         return Snapshot(totals, widest, news._on(totals.labels, totals.first))
 
-    def _weights(self) -> Floats:
-        """Return the share of each model and ladder in the average."""
+    def _weights(self, *, silent: bool) -> Floats:
+        """Return the share of each model and ladder in the average.
+
+        While nothing is published a ladder has nothing to multiply.
+        """
         n_models, n_ladders = len(self._members), len(self._used)
+        if silent and n_models:
+            return np.repeat([1.0 / n_models, 0.0], [n_models, n_ladders])
         if not n_models or not n_ladders:
             return np.full(n_models + n_ladders, 1.0 / (n_models + n_ladders))
         models = np.full(n_models, (1.0 - self.hedge) / n_models)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tensortide.nowcast.nowcaster import Nowcast
-    from tensortide.nowcast.replaying import Replay
+    from tensortide.nowcast.replayed import Replay
     from tensortide.nowcast.triangle import Triangle
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,166 +13,15 @@ from tensortide.nowcast.calendar import Days, as_day, complete_until, last_days,
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.ladder import BASELINES
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.scoring import (
-    LEVELS,
-    Scores,
-    block_bootstrap,
-    check_levels,
-    on_log_scale,
-    scores,
-)
+from tensortide.nowcast.replayed import Replay
+from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
-from tensortide.validate import check_choice
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tensortide.validate import check_count
 
 OURS = "tensortide"
 WARM_UP = 120  # as-of days before the first one that is scored, for the intervals to learn from
-
-
-@dataclass(frozen=True)
-class Replay:
-    """Quantiles of every model, day, unit and horizon, and the truth that came later.
-
-    Arrays are days x units x horizons (x levels); NaN where a unit was not there yet, or where
-    its final count is not in the data.
-    """
-
-    dates: Days
-    units: Units
-    levels: tuple[float, ...]
-    days: int
-    truth: Floats
-    quantiles: dict[str, Floats]
-
-    @property
-    def level_names(self) -> list[str]:
-        """What each kind of sum is called: the strata that it does not sum over."""
-        names = []
-        for number in range(int(self.units.level.max()) + 1):
-            key = self.units.keys[int(np.flatnonzero(self.units.level == number)[0])]
-            kept = [n for n, label in zip(self.units.strata, key, strict=True) if label is not None]
-            names.append(" x ".join(kept) or "all")
-        return names
-
-    def scores(self, model: str, *, log: bool = False) -> Scores:
-        """Return the scores of a model, each an array days x units x horizons."""
-        quantiles, truth = self._of(model), self.truth
-        if log:
-            quantiles, truth = on_log_scale(quantiles, truth)
-        return scores(quantiles, truth, self.levels)
-
-    def summary(
-        self, *, base: str = "chain-ladder", by: Sequence[str] = ("level",), log: bool = False
-    ) -> pa.Table:
-        """Return a row per model and group: WIS and its parts, relative WIS, coverage, bias, MAE.
-
-        `by` may name "level", "horizon" and "unit"; the relative WIS is to `base`, where it
-        is among the models, on the same forecasts.
-        """
-        import pyarrow as pa
-
-        for name in by:
-            if name not in ("level", "horizon", "unit"):
-                raise InputError(f"by takes 'level', 'horizon' and 'unit', not {name!r}.")
-        rows: list[dict[str, Any]] = []
-        every = {model: self.scores(model, log=log) for model in self.quantiles}
-        live = np.isfinite(np.sum([s.wis for s in every.values()], axis=0))
-        for group, mask in self._groups(by):
-            chosen = live & mask
-            if not chosen.any():
-                continue
-            for model, score in every.items():
-                wis = float(score.wis[chosen].mean())
-                row = group | {"model": model, "wis": wis}
-                if base in every:
-                    row["relative_wis"] = wis / float(every[base].wis[chosen].mean())
-                for part in ("dispersion", "overprediction", "underprediction"):
-                    row[part] = float(getattr(score, part)[chosen].mean())
-                for interval, covered in sorted(score.covered.items()):
-                    row[f"coverage_{round(100 * interval)}"] = float(covered[chosen].mean())
-                row["bias"] = float(score.error[chosen].mean())
-                row["mae"] = float(np.abs(score.error[chosen]).mean())
-                row["forecasts"] = int(chosen.sum())
-                rows.append(row)
-        return pa.Table.from_pylist(rows)
-
-    def difference(
-        self, model: str, other: str, *, level: str = "all", measure: str = "wis", seed: int = 0
-    ) -> tuple[float, float, float]:
-        """Return the ratio of two models' mean scores less one, and its 95 % interval.
-
-        Negative: `model` is better.  Blocks of as-of days are resampled, both models together.
-        """
-        names = self.level_names
-        check_choice("measure", measure, ("wis", "mae"))
-        if level not in names:
-            raise InputError(f"there is no level {level!r}; there are {', '.join(names)}.")
-        chosen = self.units.level == names.index(level)
-        found = []
-        for name in (model, other):
-            score = self.scores(name)
-            values = np.abs(score.error) if measure == "mae" else score.wis
-            found.append(values[:, chosen])
-        live = np.isfinite(found[0] + found[1])
-        means = [np.where(live, f, 0.0).sum(axis=(1, 2)) for f in found]
-        keep = live.any(axis=(1, 2))
-        mine, theirs = means[0][keep], means[1][keep]
-        low, high = block_bootstrap(mine, theirs, seed=seed)
-        return float(mine.mean() / theirs.mean() - 1.0), low - 1.0, high - 1.0
-
-    def to_table(self) -> pa.Table:
-        """Return every quantile: as_of, model, strata, date, horizon, level, value, truth."""
-        import pyarrow as pa
-
-        tables = []
-        for model, found in self.quantiles.items():
-            day, unit, horizon, level = np.nonzero(np.isfinite(found))
-            columns: dict[str, Any] = {
-                "as_of": self.dates[day],
-                "model": np.full(len(day), model),
-            }
-            for k, name in enumerate(self.units.strata):
-                labels = [key[k] for key in self.units.keys]
-                columns[name] = [labels[u] for u in unit]
-            columns |= {
-                "horizon": horizon,
-                "level": np.array(self.levels)[level],
-                "value": found[day, unit, horizon, level],
-                "truth": self.truth[day, unit, horizon],
-            }
-            tables.append(pa.table(columns))
-        return pa.concat_tables(tables)
-
-    def _of(self, model: str) -> Floats:
-        if model not in self.quantiles:
-            known = ", ".join(map(repr, self.quantiles))
-            raise InputError(f"there is no model {model!r} in this replay; there are {known}.")
-        return self.quantiles[model]
-
-    def _groups(self, by: Sequence[str]) -> Iterable[tuple[dict[str, Any], Any]]:
-        shape = self.truth.shape
-        groups: list[tuple[dict[str, Any], Any]] = [({}, np.ones(shape, bool))]
-        for name in by:
-            parts: list[tuple[Any, Any]] = []
-            if name == "level":
-                for number, label in enumerate(self.level_names):
-                    parts.append((label, (self.units.level == number)[None, :, None]))
-            elif name == "unit":
-                for u, key in enumerate(self.units.keys):
-                    label = ", ".join(str(part) for part in key if part is not None) or "all"
-                    parts.append((label, (np.arange(shape[1]) == u)[None, :, None]))
-            else:
-                parts = [(h, (np.arange(shape[2]) == h)[None, None, :]) for h in range(shape[2])]
-            groups = [
-                (facts | {name: label}, mask & part)
-                for facts, mask in groups
-                for label, part in parts
-            ]
-        return groups
 
 
 def replay(
@@ -181,14 +29,19 @@ def replay(
     models: Mapping[str, Callable[[], Nowcaster]] | Sequence[str] | None = None,
     dates: Sequence[Any] | None = None,
     *,
-    days: int = 7,
-    horizons: int = 29,
+    days: int | None = None,
+    horizons: int | None = None,
     levels: Sequence[float] = LEVELS,
     warm_up: int = WARM_UP,
     settled: Triangle | None = None,
     progress: bool | None = None,
 ) -> Replay:
-    """Nowcast as of each of `dates` (a first and a last one, or all), with every model.
+    """Nowcast as of each of `dates`, with every model, and score.
+
+    Two dates are the first and the last of a range, more than two are those to be scored (the
+    days between them are nowcast as well); without dates all that have enough before and
+    after them.  Targets are sums of `days` dates (seven of days, else one), up to `horizons`
+    periods back (29, or the maximum delay where that is less).
 
     A model is a function that makes a nowcaster; names stand for our default
     ("tensortide") and the baselines of `tensortide.nowcast.ladder`, all with the same interval
@@ -200,6 +53,16 @@ def replay(
     start, asked = as_of_days(triangle, dates, warm_up)
     chosen = tuple(check_levels(levels).tolist())
     scored = asked[asked >= start]
+    if dates is not None and len(dates) > 2:
+        listed = [complete_until(as_day(d, "dates"), triangle.every) for d in dates]
+        scored = scored[np.isin(periods_of(scored, triangle.every), listed)]
+    if days is None:
+        days = 7 if triangle.every == "day" else 1
+    if horizons is None:
+        horizons = min(29, triangle.max_delay)
+    check_count("days", days, least=1)
+    check_count("horizons", horizons, least=1)
+    wanted = set(scored.tolist())
     whole = Snapshot(triangle, triangle.n_dates)
     units = Units.of(whole)
     truth = _truth(triangle if settled is None else settled, units, whole, scored, days, horizons)
@@ -213,14 +76,14 @@ def replay(
             view = triangle.as_of(day)
             for name, nowcaster in nowcasters.items():
                 nowcast = nowcaster.update(view)
-                if day >= start:
+                if day.item() in wanted:
                     found_now = nowcast.quantiles(chosen, days=days, settled=final)
                     quantiles = found_now[2][:, :horizons]
                     rows = [place[key] for key in nowcast.units.keys]
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
-    return Replay(scored, units, chosen, days, truth, found)
+    return Replay(scored, units, chosen, days, truth, found, triangle.every)
 
 
 def as_of_days(
@@ -271,6 +134,11 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
     first, last = (complete_until(day, triangle.every) for day in (asked.min(), asked.max()))
     reported = triangle.first + int((triangle.dates + triangle.delays).min())
     earliest = max(triangle.first + 1, reported)
+    if earliest > triangle.last:
+        raise InputError(
+            f"all reports are of one {triangle.every}, {triangle.as_of_date}: how late they come "
+            f"can be learned from the next {triangle.every} on."
+        )
     if first < earliest or last > triangle.last:
         raise InputError(
             f"as-of dates must lie between {last_days(earliest, triangle.every)}, when there is "

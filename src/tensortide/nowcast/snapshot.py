@@ -20,17 +20,19 @@ class Snapshot:
     """A triangle as of its last day, cut to the newest `window` dates.
 
     *Cells* are the combinations of strata that have been reported; *age* counts periods back
-    from the as-of period, so a date of age a has its delays 0..a known.  With `news`, the triangle
-    holds totals only, and what was reported since the last step stands apart.
+    from the as-of period, so a date of age a has its delays 0..a known, less the periods for which
+    nothing has been published (`silent`).  With `news`, the triangle holds totals only, and what
+    was reported since the last step stands apart.
     """
 
     triangle: Triangle
     window: int
     news: Triangle | None = None
+    silent: int = 0
 
     def cut(self, window: int) -> Snapshot:
         """Return the same day with another window; what does not depend on it is shared."""
-        other = Snapshot(self.triangle, window, self.news)
+        other = Snapshot(self.triangle, window, self.news, self.silent)
         other.__dict__.update(cells=self.cells, published=self.published)
         return other
 
@@ -111,7 +113,7 @@ class Snapshot:
     @cached_property
     def known(self) -> Flags:
         """Which cells of the window are known: dates (oldest first) x delays."""
-        ages = np.arange(self.n_dates - 1, -1, -1)
+        ages = np.arange(self.n_dates - 1, -1, -1) - self.silent
         return np.asarray(np.arange(self.n_delays) <= ages[:, None])
 
     def squares(self) -> Floats:

@@ -204,7 +204,13 @@ class Triangle:
     def until(self, date: Any) -> Triangle:
         """Return the triangle known to a later day on which nothing more was reported."""
         day = as_day(date, "as_of")
-        return replace(self, last=max(complete_until(day, self.every), self.last))
+        last = complete_until(day, self.every)
+        if last - self.last > self.max_delay:
+            raise InputError(
+                f"the last report is of {self.as_of_date}, more than the maximum delay of "
+                f"{self.max_delay} {self.every}s before {day}; there is nothing to nowcast from."
+            )
+        return replace(self, last=max(last, self.last))
 
     def select(self, **labels: Any) -> Triangle:
         """Return the records of some labels: ``select(age_group=["80+"])``."""

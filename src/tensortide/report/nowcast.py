@@ -13,7 +13,7 @@ from tensortide.report.shell import page_around, write_page
 
 if TYPE_CHECKING:
     from tensortide.nowcast.nowcaster import Nowcast
-    from tensortide.nowcast.replaying import Replay
+    from tensortide.nowcast.replayed import Replay
 
 _ROWS = 14
 

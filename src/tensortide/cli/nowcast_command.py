@@ -1,0 +1,107 @@
+"""The words of `tensortide nowcast`; what they do is in `tensortide.cli.nowcast`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tensortide.errors import InputError
+
+
+def nowcast(
+    source: Annotated[
+        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
+    ],
+    reference: Annotated[str | None, typer.Option(help="Column of the reference date.")] = None,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of the report date; or, with a name that ends in .html, a page to write."
+        ),
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="Column of the delay, in place of the report date.")
+    ] = None,
+    count: Annotated[str | None, typer.Option(help="Column of the counts.")] = None,
+    strata: Annotated[
+        str | None, typer.Option(help="Columns of strata, with commas: location,age.")
+    ] = None,
+    max_delay: Annotated[
+        int, typer.Option(min=1, help="Delay after which a count is final; later is overflow.")
+    ] = 40,
+    every: Annotated[
+        str, typer.Option(help="Length of a period: day, week, month, quarter, year.")
+    ] = "day",
+    cumulative: Annotated[
+        bool, typer.Option("--cumulative", help="Counts are totals, not what came new.")
+    ] = False,
+    line_list: Annotated[
+        bool, typer.Option("--line-list", help="Every row is a case; there is no count.")
+    ] = False,
+    as_of: Annotated[
+        str | None, typer.Option(help="Nowcast as of this day; else the last report.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", help="First as-of day of a range, for -o and --replay.")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last as-of day of the range.")] = None,
+    days: Annotated[
+        int, typer.Option("--sum", min=1, help="Sums of so many dates: 7 for a week.")
+    ] = 1,
+    ranks: Annotated[
+        str,
+        typer.Option(
+            help="Ranks of the count models that are averaged, with commas; or validate, to "
+            "choose one by the last weeks."
+        ),
+    ] = "3,4,6",
+    warm_up: Annotated[
+        int,
+        typer.Option(min=0, help="As-of days before the first, from which intervals are learned."),
+    ] = 120,
+    duplicates: Annotated[
+        str, typer.Option(help="Several rows of one cell: error, sum or last.")
+    ] = "error",
+    early: Annotated[
+        str, typer.Option(help="Reports before their reference date: error or drop.")
+    ] = "error",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Score the past as-of days, beside chain-ladders.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="File for the quantiles: csv or parquet.")
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="Of the file: table, or hub (7-day sums).")
+    ] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
+) -> None:
+    """Complete late counts: what will have been reported in the end, with intervals.
+
+    Example: tensortide nowcast reports.csv --reference date --report reported --count n
+    """
+    from tensortide.cli.nowcast import Columns, Wanted, read_triangle, run_nowcast
+
+    given = report or []
+    pages = [Path(name) for name in given if name.endswith((".html", ".htm"))]
+    dates = [name for name in given if not name.endswith((".html", ".htm"))]
+    if len(pages) > 1 or len(dates) > 1:
+        raise InputError("--report takes one column of report dates and one page at most.")
+    listed = tuple(name.strip() for name in strata.split(",")) if strata else ()
+    columns = Columns(reference, dates[0] if dates else None, delay, count, listed, line_list)
+    try:
+        numbers = ranks if ranks == "validate" else tuple(int(r) for r in ranks.split(","))
+    except ValueError:
+        raise InputError(
+            f"--ranks takes numbers with commas, such as 3,4,6, or validate, not {ranks!r}."
+        ) from None
+    wanted = Wanted(
+        as_of, first, last, days, numbers, warm_up, replay, form, out,
+        pages[0] if pages else None, as_json,
+    )  # fmt: skip
+    options = {"max_delay": max_delay, "cumulative": cumulative, "every": every,
+               "duplicates": duplicates, "early": early}  # fmt: skip
+    title = "standard input" if source == "-" else Path(source).name
+    run_nowcast(read_triangle(source, columns, options), wanted, f"Nowcast of {title}")

@@ -130,3 +130,81 @@ def test_one_outlier_does_not_hide_the_next():
     calm = Dispersion().after(Squared(), values[:3], np.ones(3), np.zeros(3, bool))
     shaken = calm.after(Squared(), values, np.ones(4), np.zeros(4, bool))
     assert shaken.of(np.zeros(1, bool))[0] < 20.0 * calm.of(np.zeros(1, bool))[0]
+
+
+def counting(method="gocpt", **options):
+    _, _, x = stream(3)
+    model = tt.OnlineCP(
+        2, method, loss="poisson", modes=["place", "kind", "day"], value="n", **options
+    )
+    model.fit({k: np.concatenate([day_of(x, d)[k] for d in range(20)]) for k in day_of(x, 0)})
+    for day in range(20, 26):
+        model.update(day_of(x, day))
+    return model, x
+
+
+def test_every_value_can_be_judged_before_it_is_learned():
+    model, x = counting()
+    odd = day_of(x, 26)
+    odd["n"][7] = 30.0 * x.mean()
+    before = model.factors_
+    table = model.surprise(odd)
+    assert table.num_rows == len(odd["n"])
+    for a, b in zip(before, model.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    rows = sorted(table.to_pylist(), key=lambda row: row["probability"])
+    found = model.update(odd).surprises[0]
+    assert rows[0]["probability"] == found.probability
+    assert (rows[0]["value"], rows[0]["low"], rows[0]["high"]) == (
+        found.value, found.low, found.high,
+    )  # fmt: skip
+    assert {name: rows[0][name] for name in found.cell} == found.cell
+    assert sum(row["probability"] > 0.05 for row in rows) > 0.8 * len(rows)
+
+
+def test_increments_are_judged_by_what_they_come_to():
+    """With combine='add' one more case is no surprise in a cell that expects a hundred."""
+    model, x = counting(combine="add")
+    last = {name: column.copy() for name, column in day_of(x, 25).items()}
+    more = last | {"n": np.ones(len(last["n"]))}
+    table = model.surprise(more)
+    np.testing.assert_array_equal(table["value"].to_numpy(), last["n"] + 1.0)
+    info = model.update(more)
+    assert info.surprises == []
+    assert info.prequential_error < 0.6
+    taken = {name: column[:1] for name, column in last.items()} | {"n": -np.ones(1)}
+    assert model.update(taken).revised == 1  # a total that falls is a count still
+    below = taken | {"n": np.array([-1e6])}
+    with pytest.raises(tt.InputError, match="takes values from 0 on"):
+        model.update(below)
+
+
+def test_among_many_values_few_are_listed_by_chance():
+    rng = np.random.default_rng(4)
+    mean = np.einsum("ir,jr->ij", *(rng.gamma(3.0, 2.0, (n, 2)) for n in (150, 40)))
+    listed = 0
+    model = tt.OnlineCP(2, "gocpt", loss="poisson", modes=["place", "day"], value="n")
+    for day in range(40):
+        x = rng.poisson(mean[:, day]).astype(float)
+        info = model.update({"place": np.arange(150), "day": np.full(150, day), "n": x})
+        listed += len(info.surprises) if day > 10 else 0
+    assert listed <= 3
+
+
+def test_a_value_without_weight_neither_surprises_nor_widens():
+    _, _, x = stream(5)
+    odd = x[:, :, 27].copy()
+    odd[3, 2] = 30.0 * x.mean()
+    coords = np.column_stack([*(g.ravel() for g in np.indices(odd.shape)), np.full(odd.size, 27)])
+    found = []
+    for weight in (1.0, 0.0):
+        model = tt.OnlineCP(2, "gocpt", loss="poisson").fit(x[:, :, :20])
+        for day in range(20, 27):
+            model.update(x[:, :, day : day + 1])
+        weights = np.ones(odd.size)
+        weights[3 * odd.shape[1] + 2] = weight
+        info = model.update(tt.Batch(coords, odd.ravel(), weights=weights))
+        found.append((len(info.surprises), model._model.dispersion.sums[1]))
+    assert found[0][0] == 1
+    assert found[1][0] == 0
+    assert found[1][1] < found[0][1]

@@ -11,10 +11,10 @@ import numpy as np
 from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import values_at
 from tensortide.core.products import dot
-from tensortide.core.types import Flags, Floats, Places, Positions
+from tensortide.core.types import Floats, Places, Positions
 from tensortide.data.cells import unique_cells
 from tensortide.info import Info
-from tensortide.surprise import Dispersion, surprises
+from tensortide.surprise import Dispersion, Judged, surprises
 
 if TYPE_CHECKING:
     from tensortide.core.losses import Loss
@@ -56,44 +56,23 @@ class Ahead:
             return box_values([r[-n:] for r, n in zip(rows, arrived.shape, strict=True)])
         return values_at(rows, arrived)
 
-    def new_cells(self) -> Flags:
-        """Return which cells of the batch have a new label."""
-        change = self.incoming.change
-        if isinstance(change.arrived, Complete):
-            return np.ones(change.arrived.n_entries, bool)
-        limits = [
-            old if rows is None else int(rows.searchsorted(old))
-            for rows, old in zip(change.positions, change.old_shape, strict=True)
-        ]
-        return np.asarray((change.arrived >= np.array(limits)).any(axis=1))
-
-    def places(self, which: Positions) -> Positions:
-        """Return where some cells of the batch stand in the whole tensor."""
-        change = self.incoming.change
-        if isinstance(change.arrived, Complete):
-            local = np.stack(np.unravel_index(which, change.arrived.shape), axis=1)
-            return np.asarray(local + np.array(change.new_shape) - np.array(change.arrived.shape))
-        local = change.arrived[which].astype(np.int64)
-        for mode, positions in enumerate(change.positions):
-            if positions is not None:
-                local[:, mode] = positions[local[:, mode]]
-        return np.asarray(local)
-
     def info(self, modes: Modes, loss: Loss) -> Info:
         """Say what the step does."""
         names = modes.names
         incoming, outcome = self.incoming, self.outcome
         cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
+        values = incoming.values
         with np.errstate(over="ignore", invalid="ignore"):
-            gap = cells.values - loss.mean(outcome.predicted)
-            rest = cells.values - loss.mean(self._learned())
-            size, missed, left = (math.sqrt(dot(v, v)) for v in (cells.values, gap, rest))
+            gap = values - loss.mean(outcome.predicted)
+            rest = values - loss.mean(self._learned())
+            size, missed, left = (math.sqrt(dot(v, v)) for v in (values, gap, rest))
         filled = revised = unchanged = None
         if absorbed is not None:
             filled, revised, unchanged = (
                 int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged)
             )
         fresh = self.arrival.fresh
+        judged = Judged.of(incoming, outcome.predicted, loss, self.expected)
         return Info(
             step=self.step,
             entries=len(cells.values),
@@ -116,5 +95,5 @@ class Ahead:
             filled=filled,
             revised=revised,
             unchanged=unchanged,
-            surprises=surprises(self, modes, loss, self.expected),
+            surprises=surprises(judged, self.arrival, modes),
         )

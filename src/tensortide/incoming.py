@@ -11,7 +11,7 @@ import numpy as np
 from tensortide.core.change import Change
 from tensortide.core.complete import Complete
 from tensortide.core.sorting import count_outside
-from tensortide.core.types import Positions
+from tensortide.core.types import Flags, Floats, Positions
 from tensortide.data.cells import Cells, compact, distinct_cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
@@ -43,6 +43,40 @@ class Incoming:
     cells: Cells
     absorbed: Absorbed | None
     n_grown: int
+
+    @property
+    def values(self) -> Floats:
+        """The values that the batch's cells come to; sums, where records are added."""
+        added = None if self.absorbed is None else self.absorbed.values
+        return self.cells.values if added is None else added
+
+    def live(self) -> Flags:
+        """Return which cells count: those without weight say nothing."""
+        weights = self.cells.weights
+        return weights > 0.0 if len(weights) else np.ones(len(self.cells.values), bool)
+
+    def new_cells(self) -> Flags:
+        """Return which cells of the batch have a new label."""
+        change = self.change
+        if isinstance(change.arrived, Complete):
+            return np.ones(change.arrived.n_entries, bool)
+        limits = [
+            old if rows is None else int(rows.searchsorted(old))
+            for rows, old in zip(change.positions, change.old_shape, strict=True)
+        ]
+        return np.asarray((change.arrived >= np.array(limits)).any(axis=1))
+
+    def places(self, which: Positions) -> Positions:
+        """Return where some cells of the batch stand in the whole tensor."""
+        change = self.change
+        if isinstance(change.arrived, Complete):
+            local = np.stack(np.unravel_index(which, change.arrived.shape), axis=1)
+            return np.asarray(local + np.array(change.new_shape) - np.array(change.arrived.shape))
+        local = change.arrived[which].astype(np.int64)
+        for mode, positions in enumerate(change.positions):
+            if positions is not None:
+                local[:, mode] = positions[local[:, mode]]
+        return np.asarray(local)
 
     def counted(self, seen: DistinctCells, arrival: Arrival, *, repeats: bool) -> DistinctCells:
         """Return the count of distinct cells with these; without `repeats` none comes twice."""

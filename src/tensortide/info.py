@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tensortide.surprise import Surprise
 
+MOST = 20  # surprises that a step lists
+
 
 @dataclass(frozen=True, slots=True)
 class Info:
@@ -17,7 +19,7 @@ class Info:
     other: `in_old_box` is their sum.  `prequential_error` is ``|x - y| / |x|`` of the batch with
     ``y`` predicted before learning, `learned_error` the same after it, `norm` is ``|x|`` and
     `missed` is ``|x - y|`` before; a new label is predicted with the mean row of its mode.
-    `surprises` are the values that fit least (`tensortide.surprise`).
+    `surprises` are the values that fit least, the least likely first, 20 at most.
     `rows_read` and `rows_written` count factor rows.  In a tracked run a batch has an id, and
     `repeated` says that it was applied before.
     """
@@ -66,5 +68,6 @@ class Info:
             line += f", error before learning {self.prequential_error:.3f}"
         if self.surprises:
             n = len(self.surprises)
-            line += f", {n} surprise{'' if n == 1 else 's'}"
+            more = " or more" if n >= MOST else ""
+            line += f", {n}{more} surprise{'' if n == 1 else 's'}"
         return line + (", not converged" if self.converged is False else "")

@@ -20,7 +20,7 @@ from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import Factors, values_at
 from tensortide.core.flows import begin, preparation, step
 from tensortide.core.losses import check_values
-from tensortide.core.outcome import commit, undo
+from tensortide.core.outcome import begin_step, commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.products import dot
 from tensortide.core.rank import lower_rank, raise_rank, revived
@@ -35,7 +35,7 @@ from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.parts import loss_of, ties_for
-from tensortide.surprise import Dispersion
+from tensortide.surprise import Dispersion, Judged
 from tensortide.validate import check_rank_for
 
 
@@ -163,7 +163,7 @@ class Model:
             return None
         read = self.factors.rows_read
         incoming = next_cells(self, arrival, retract)
-        check_values(loss_of(self.recipe), incoming.cells.values)
+        check_values(loss_of(self.recipe), incoming.values)
         ties = ties_for(self.recipe, self.modes, arrival.fresh)
         change = replace(incoming.change, ties=ties)
         established = self.grown_last if self.n_steps > 1 else None
@@ -190,10 +190,19 @@ class Model:
             self.dispersion,
             self.dispersion,
         )
-        loss, values = loss_of(self.recipe), incoming.cells.values
-        expected = loss.mean(outcome.predicted)
-        spread = self.dispersion.after(loss, values, expected, ahead.new_cells())
+        judged = Judged.of(incoming, outcome.predicted, loss_of(self.recipe), self.dispersion)
+        spread = judged.experience()
         return replace(ahead, dispersion=spread)
+
+    def judged(self, arrival: Arrival) -> Judged:
+        """Return how a batch compares with what the model expects; nothing is learned."""
+        read = self.factors.rows_read
+        incoming = next_cells(self, arrival, None)
+        loss = loss_of(self.recipe)
+        check_values(loss, incoming.values)
+        begun = begin_step(self.factors, incoming.change)
+        self.factors.rows_read = read
+        return Judged.of(incoming, begun.predicted, loss, self.dispersion)
 
     def adopt(self, ahead: Ahead) -> Info:
         """Take over a step that was planned on this very state: all of it or nothing."""

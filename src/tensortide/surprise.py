@@ -14,15 +14,18 @@ import numpy as np
 
 from tensortide.core.losses import Bernoulli, Gamma, Loss, NegativeBinomial, Poisson
 from tensortide.core.types import Flags, Floats, Positions
+from tensortide.info import MOST
 
 if TYPE_CHECKING:
-    from tensortide.ahead import Ahead
-    from tensortide.data.modes import Modes
+    import pyarrow as pa
+
+    from tensortide.data.modes import Arrival, Modes
+    from tensortide.incoming import Incoming
 
 FADING = 0.95  # of a past step, per step
 OUTLIER = 25.0  # spreads squared beyond which a value does not widen the spread any more
 RARE = 1e-3  # tail probability below which a value is a surprise
-MOST = 20  # surprises that a step lists
+FALSE = 0.05  # share of a step's list that may be there by chance
 FEWEST = 1e-3  # smallest expected count, so that a first case is not infinitely surprising
 
 
@@ -164,46 +167,105 @@ def _of_counts(
     return below, above, np.maximum(np.nan_to_num(ends[0]), 0.0), np.maximum(ends[1], 0.0)
 
 
-def surprises(
-    ahead: Ahead, modes: Modes, loss: Loss, dispersion: Dispersion, most: int = MOST
-) -> list[Surprise]:
-    """Return the values of a step that do not fit, the least likely first."""
-    values, expected = ahead.incoming.cells.values, loss.mean(ahead.outcome.predicted)
-    if not len(values):
-        return []
-    new = ahead.new_cells()
-    spread = dispersion.of(new)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        far = np.nan_to_num((values - expected) ** 2 / (variance(loss, expected) * spread), nan=0.0)
-    top = np.argsort(-far, kind="stable")[: 4 * most]
-    top = top[far[top] > 0.0]
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A batch beside what was expected of it: values, expectations, which cells are new."""
+
+    incoming: Incoming
+    values: Floats
+    expected: Floats
+    new: Flags
+    loss: Loss
+    dispersion: Dispersion
+
+    @classmethod
+    def of(
+        cls, incoming: Incoming, predicted: Floats, loss: Loss, dispersion: Dispersion
+    ) -> Judged:
+        """Compare a batch with the model's values before it is learned."""
+        new = incoming.new_cells()
+        return cls(incoming, incoming.values, loss.mean(predicted), new, loss, dispersion)
+
+    def experience(self) -> Dispersion:
+        """Return the dispersion with the misses of this batch."""
+        live = self.incoming.live()
+        values, expected = self.values[live], self.expected[live]
+        return self.dispersion.after(self.loss, values, expected, self.new[live])
+
+    def tails(self, which: Positions) -> tuple[Floats, Floats, Floats]:
+        """Return tail probability and range of some cells; NaN without experience."""
+        spread = self.dispersion.of(self.new[which])
+        return tails(self.loss, self.values[which], self.expected[which], spread)
+
+    def farthest(self, most: int) -> Positions:
+        """Return the cells that are farthest out in spreads."""
+        spread = self.dispersion.of(self.new)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            gap = (self.values - self.expected) ** 2
+            far = np.nan_to_num(gap / (variance(self.loss, self.expected) * spread), nan=0.0)
+        far[~self.incoming.live()] = 0.0
+        top = np.argsort(-far, kind="stable")[:most]
+        return np.asarray(top[far[top] > 0.0])
+
+
+def surprises(judged: Judged, arrival: Arrival, modes: Modes, most: int = MOST) -> list[Surprise]:
+    """Return the values of a step that do not fit, the least likely first.
+
+    Among many values some are rare by chance: the list is cut so that of its members one in
+    twenty at most is expected to be one of those (Benjamini and Hochberg).
+    """
+    top = judged.farthest(4 * most)
     if not len(top):
         return []
-    chance, low, high = tails(loss, values[top], expected[top], spread[top])
-    rare = np.flatnonzero(chance < RARE)
-    order = rare[np.argsort(chance[rare], kind="stable")][:most]
-    absorbed = ahead.incoming.absorbed
+    chance, low, high = judged.tails(top)
+    order = np.argsort(chance, kind="stable")
+    ranks = np.arange(1, len(order) + 1)
+    fit = np.flatnonzero(chance[order] <= FALSE * ranks / len(judged.values))
+    order = order[: fit[-1] + 1] if len(fit) else order[:0]
+    order = order[chance[order] < RARE][:most]
+    absorbed = judged.incoming.absorbed
     found = []
-    for k, place in zip(order, ahead.places(top[order]), strict=True):
-        cell, fresh = _named(ahead, modes, place)
+    for k, place in zip(order, judged.incoming.places(top[order]), strict=True):
+        cell, fresh = _named(arrival, modes, place)
+        at = top[k]
         found.append(
             Surprise(
-                cell, float(values[top[k]]), float(expected[top[k]]), float(low[k]),
+                cell, float(judged.values[at]), float(judged.expected[at]), float(low[k]),
                 float(high[k]), float(chance[k]),
-                bool(absorbed is not None and absorbed.revised[top[k]]), fresh,
+                bool(absorbed is not None and absorbed.revised[at]), fresh,
             )
         )  # fmt: skip
     return found
 
 
-def _named(ahead: Ahead, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:
+def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
+    """Return a row per cell: labels, value, expected, low, high, probability."""
+    import pyarrow as pa
+
+    every = np.arange(len(judged.values))
+    chance, low, high = judged.tails(every) if len(every) else (np.empty(0),) * 3
+    cells = [_named(arrival, modes, place)[0] for place in judged.incoming.places(every)]
+    columns: dict[str, Any] = {name: [cell[name] for cell in cells] for name in modes.names}
+    return pa.table(
+        columns
+        | {
+            "value": judged.values,
+            "expected": judged.expected,
+            "low": low,
+            "high": high,
+            "probability": chance,
+        }
+    )
+
+
+def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:
     """Return the labels of a cell, and the modes in which its label is new."""
     cell, fresh = {}, []
     for mode, (name, labels) in enumerate(zip(modes.names, modes.labels, strict=True)):
-        position, old = int(place[mode]), ahead.arrival.old_shape[mode]
+        position, old = int(place[mode]), arrival.old_shape[mode]
         if position >= old:
             fresh.append(name)
         known = position < len(labels)
-        label = labels.label(position) if known else ahead.arrival.fresh[mode][position - old]
+        label = labels.label(position) if known else arrival.fresh[mode][position - old]
         cell[name] = label.item() if isinstance(label, np.generic) else label
     return cell, fresh

@@ -114,7 +114,7 @@ def track(
         bool | None,
         typer.Option(
             "--keep-surprises/--no-surprises",
-            help="Keep the cells farthest from their prediction, which are raw values; by "
+            help="Keep the values that were least likely, which are raw values; by "
             "default only where the method keeps history.",
         ),
     ] = None,

@@ -24,12 +24,14 @@ class Absorbed:
 
     An entry *grew* the tensor if one of its labels is new, *revised* it if the cell was
     known, and *filled* it otherwise; `unchanged` are known cells with the same value again.
+    `values` are those of the cells afterwards, where records were added to what was known.
     """
 
     store: Store
     grown: Flags
     revised: Flags
     unchanged: Flags
+    values: Floats | None = None
 
     @property
     def filled(self) -> Flags:
@@ -92,7 +94,12 @@ class Store:
         grown = np.any(cells.coords >= np.array(self.entries.shape), axis=1)
         same = found.copy()
         same[found] = cells.values[found] == (0.0 if add else old_values)
-        return Absorbed(Store(Entries(tuple(orders), cells.shape)), grown, found & ~same, same)
+        values = None
+        if add:
+            values = cells.values.copy()
+            values[found] += old_values
+        store = Store(Entries(tuple(orders), cells.shape))
+        return Absorbed(store, grown, found & ~same, same, values)
 
     def unknown(self, coords: Places) -> Places:
         """Return those of the cells that have no entry."""

@@ -249,7 +249,7 @@ class Tracker:
             return batches_table(self._ledger)
 
     def surprises(self) -> list[Surprise]:
-        """Return the cells whose new value was farthest from its prediction, if they are kept."""
+        """Return the values that were least likely before they were learned, if they are kept."""
         with self._ledger.reading():
             return read_surprises(self._ledger)
 

@@ -44,6 +44,8 @@ def write_surprises(ledger: Ledger, seq: int, found: Sequence[surprise.Surprise]
     for one in found:
         cell = json.dumps({name: str(label) for name, label in one.cell.items()})
         size = -math.log10(max(one.probability, 1e-300))
+        if size >= 300.0:  # beyond numbers: the farther out, the larger
+            size += math.log10(1.0 + abs(one.value - one.expected) / (1.0 + abs(one.expected)))
         facts = {
             "fresh": one.fresh,
             "low": one.low,

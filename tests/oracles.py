@@ -214,6 +214,23 @@ def loss_value(name, x, y):
     raise AssertionError(name)
 
 
+def anchor(loss, data, previous, new_shape):
+    """What the squared distance to the old model is worth: half the curvature at the mean."""
+    if loss in ("squared", "huber") or not data:
+        return 1.0
+    rows = [
+        np.concatenate([f, np.repeat(f.mean(axis=0)[None], n - len(f), axis=0)])
+        for f, n in zip(previous, new_shape, strict=True)
+    ]
+    y = reconstruct(rows)
+    predicted = np.mean([y[cell] for cell in data])
+    if loss == "bernoulli":
+        p = 1.0 / (1.0 + np.exp(-predicted))
+        return 0.5 * max(p * (1.0 - p), 0.01)
+    m = 0.5 * (predicted + np.mean([x for x, _ in data.values()]))
+    return 0.5 / {"poisson": m, "negative_binomial": m + m * m / 10.0, "gamma": m * m}[loss]
+
+
 def general_objective(
     factors, data, previous, alpha, beta, loss, *, zeros=(), ridge=0.0, l1=0.0, smooth=()
 ):

@@ -413,3 +413,81 @@ def test_dates_may_be_given_as_python_dates():
     records = {"a": ["p", "p"], "day": [dt.date(2026, 1, 1), dt.date(2026, 1, 2)], "value": [1, 2]}
     model = tt.OnlineCP(1, penalties={"day": [tt.smooth(), tt.fixed([dt.date(2026, 1, 1)])]})
     assert model.fit(records).shape_ == (1, 2)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_counts_in_thousands_are_learned_like_counts(loss, method):
+    """These losses know no unit: the anchor to the old model must not either."""
+    rng = np.random.default_rng(0)
+    mean = np.einsum("ir,jr,kr->ijk", *(rng.gamma(3.0, 1.0, (n, 2)) for n in (6, 5, 14)))
+    x = np.maximum(rng.poisson(mean), 1.0)
+    found = []
+    for unit in (1.0, 1000.0):
+        model = tt.OnlineCP(2, method, loss=loss, seed=1)
+        factor = unit ** (1 / 3)
+        start = [factor * f for f in (np.ones((6, 2)), np.ones((5, 2)), np.ones((10, 2)))]
+        start[0][:3, 0] *= 3.0
+        model.fit(unit * x[:, :, :10], init=start, max_sweeps=60)
+        for day in range(10, 14):
+            model.update(unit * x[:, :, day : day + 1])
+        found.append(model.reconstruct() / unit)
+    # the ridge has a unit: beside gamma, which has none at all, it is felt a little
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3 if loss == "poisson" else 0.05)
+
+
+def test_an_economy_model_of_large_counts_follows_them():
+    """With an anchor as for least squares, a doubling of all counts would be ignored."""
+    rng = np.random.default_rng(1)
+    place, day = rng.gamma(3.0, 300.0, 8), np.full(20, 1.0)
+    model = tt.OnlineCP(1, "gocpte", loss="poisson", modes=["place", "day"], value="n")
+
+    def table(days, size, places=8):
+        p, d = np.meshgrid(np.arange(places), days, indexing="ij")
+        n = rng.poisson(size * place[p] * day[d % 20])
+        return {"place": p.ravel(), "day": d.ravel(), "n": n.ravel().astype(float)}
+
+    model.fit(table(np.arange(10), 1.0))
+    before = model.predict({"place": [0], "day": [9]})[0]
+    only = {k: v[:1] for k, v in table(np.array([9]), 1.0, 1).items()} | {"n": [2.0 * before]}
+    for _ in range(30):  # the same correction again and again
+        model.update(only)
+    after = model.predict({"place": [0], "day": [9]})[0]
+    assert after > 1.3 * before
+
+
+def test_rows_that_are_given_stay_as_they_are():
+    x = np.random.default_rng(2).poisson(3.0, (4, 3, 5)).astype(float)
+    init = [np.abs(np.random.default_rng(n).standard_normal((n, 2))) for n in (4, 3, 5)]
+    init[0][1] = 0.0
+    model = tt.OnlineCP(2, loss="poisson").fit(x, init=init, max_sweeps=0)
+    for wanted, found in zip(init, model.factors_, strict=True):
+        np.testing.assert_array_equal(wanted, found)
+    held = tt.OnlineCP(2, loss="poisson", penalties={0: tt.fixed()}).fit(x, init=init)
+    np.testing.assert_array_equal(held.factors_[0], init[0])
+
+
+def test_smooth_says_when_it_ties_nothing_and_takes_numpy_periods():
+    weekly = np.datetime64("2026-01-05") + 7 * np.arange(6)
+    table = {
+        "place": np.repeat(["a", "b"], 6), "date": np.tile(weekly, 2),
+        "n": np.arange(12.0),
+    }  # fmt: skip
+    parts = {"date": tt.smooth(np.int64(5))}
+    model = tt.OnlineCP(1, modes=["place", "date"], value="n", penalties=parts)
+    with pytest.warns(tt.TensortideWarning, match=r"smooth\(5\) ties nothing in mode 'date'"):
+        model.fit(table)
+
+
+def test_a_walk_over_weekly_dates_is_tied_as_one_over_days():
+    values = np.random.default_rng(3).gamma(3.0, 1.0, (3, 8))
+    found = []
+    for step in (1, 7):
+        dates = np.datetime64("2026-01-05") + step * np.arange(8)
+        table = {
+            "place": np.repeat(["a", "b", "c"], 8), "date": np.tile(dates, 3), "n": values.ravel(),
+        }  # fmt: skip
+        parts = {"date": tt.smooth(weight=0.5)}
+        model = tt.OnlineCP(1, modes=["place", "date"], value="n", penalties=parts).fit(table)
+        found.append(model.reconstruct())
+    np.testing.assert_allclose(found[0], found[1])

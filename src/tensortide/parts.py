@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,9 @@ from tensortide.core.penalties import Fixed, Part, Ties
 from tensortide.core.recipe import Method, Recipe, with_parts
 from tensortide.core.types import Floats, Positions
 from tensortide.data.modes import Modes
-from tensortide.errors import InputError
+from tensortide.errors import InputError, TensortideWarning
 
+LARGEST = np.iinfo(np.int64).max
 _ORDERED = ("position", "integer", "date", "datetime", "datetime UTC")
 
 
@@ -83,7 +85,8 @@ def _neighbours(
 ) -> tuple[Positions, Floats]:
     """Return pairs of positions whose labels are `period` apart, and their share of the weight.
 
-    A random walk goes on over a gap: labels n apart are tied with one n-th of the weight.
+    A random walk goes on over a gap: labels that are n times as far apart as the nearest ones
+    are tied with one n-th of the weight.
     """
     labels = modes.labels[mode]
     if labels.kind not in _ORDERED:
@@ -101,12 +104,19 @@ def _neighbours(
     ranked = values[order]
     if period == 1:
         gaps = np.diff(ranked)
-        return np.column_stack([order[1:], order[:-1]]), 1.0 / gaps
+        return np.column_stack([order[1:], order[:-1]]), gaps.min(initial=LARGEST) / gaps
     earlier = np.searchsorted(ranked, ranked - period)
     there = (earlier < len(ranked)) & (
         ranked[np.minimum(earlier, len(ranked) - 1)] == ranked - period
     )
     pairs = np.column_stack([order[there], order[earlier[there]]])
+    if not len(pairs) and len(ranked) and ranked[-1] - ranked[0] >= period:
+        warnings.warn(
+            f"smooth({period}) ties nothing in mode {modes.names[mode]!r}: no two labels are "
+            f"{period} apart; dates are counted in days.",
+            TensortideWarning,
+            stacklevel=2,
+        )
     return pairs, np.ones(len(pairs))
 
 

@@ -13,7 +13,7 @@ from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
 from tensortide.core.fading import FAINTEST, faded
-from tensortide.core.goal import general_goal, make_feasible, sweep_modes
+from tensortide.core.goal import anchor_scale, general_goal, make_feasible, sweep_modes
 from tensortide.core.growth import start_lower_rows
 from tensortide.core.objective import BoxTerm, Objective
 from tensortide.core.outcome import Begun, Outcome, begin_step, finish_step
@@ -60,7 +60,8 @@ def step(
     if alpha > 0.0:
         every_row = recipe.rows_needed != "touched" and not recipe.keeps_history
         reference = previous * fade.scale
-        history = [BoxTerm(alpha, reference, upper_only=True, every_row=every_row)]
+        weight = alpha * anchor_scale(recipe.loss, change, begun.predicted)
+        history = [BoxTerm(weight, reference, upper_only=True, every_row=every_row)]
     strategy, data_terms = data_strategy(recipe, change)
     if recipe.general:
         value, sweeps = _step_general(recipe, change, begun, history, watch)

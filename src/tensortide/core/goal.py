@@ -10,6 +10,7 @@ from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries
 from tensortide.core.general import General
+from tensortide.core.losses import Loss, Squared
 from tensortide.core.objective import BoxTerm
 from tensortide.core.penalties import NO_TIES, NOTHING, POSITIVE, Terms
 from tensortide.core.prox import Simplex
@@ -30,11 +31,34 @@ def terms_of(recipe: Recipe, mode: int) -> Terms:
     return POSITIVE if recipe.loss.positive else NOTHING
 
 
-def make_feasible(recipe: Recipe, work: Workspace, means: Floats | None = None) -> None:
+def anchor_scale(loss: Loss, change: Change, predicted: Floats) -> float:
+    """Return what the squared distance to the old model is worth beside the loss: half its weight.
+
+    Squared: one.  A count y has the curvature 1 / y: with the weight of least squares the old model
+    of large counts would never move.
+    """
+    if isinstance(loss, Squared) or not len(predicted):
+        return 1.0
+    level = float(predicted.mean())
+    values = change.entries.all_values()
+    if loss.positive and len(values):
+        level = 0.5 * (level + float(values.mean()))
+        if not level > 0.0:
+            return 1.0
+    at = np.array([level])
+    scale = 0.5 * float(loss.weight(loss.mean(at), at)[0])
+    return scale if np.isfinite(scale) and scale > 0.0 else 1.0
+
+
+def make_feasible(
+    recipe: Recipe, work: Workspace, means: Floats | None = None, *, given: bool = False
+) -> None:
     """Bring the rows of the start where the loss is defined and the constraints hold.
 
-    New rows start from least squares, which knows nothing of either.
+    New rows start from least squares, which knows nothing of either; rows that are `given` keep
+    what they may keep.
     """
+    lost = np.ones(work.rank)
     for mode, rows in enumerate(work.rows()):
         terms = terms_of(recipe, mode)
         new = rows[work.n_upper[mode] :]
@@ -45,12 +69,19 @@ def make_feasible(recipe: Recipe, work: Workspace, means: Floats | None = None) 
             if not rows.any():  # a model of zeros could never leave them
                 rows[:] = AGAIN
             floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
-            np.maximum(new, floor, out=new)
+            if not given:
+                np.maximum(new, floor, out=new)
         elif terms.nonnegative:
             np.maximum(rows, 0.0, out=rows)
         if isinstance(terms.prox, Simplex):
             rows[:, rows.sum(axis=0) <= 0.0] = 1.0
-            np.divide(rows, rows.sum(axis=0), out=rows)
+            sums = rows.sum(axis=0)
+            np.divide(rows, sums, out=rows)
+            lost *= sums
+    if means is None and (lost != 1.0).any():  # a first start keeps its size, in another mode
+        free = [m for m in range(work.order) if not isinstance(terms_of(recipe, m).prox, Simplex)]
+        if free:
+            work.stack[work.part(free[0])] *= lost
 
 
 def general_goal(

@@ -49,8 +49,10 @@ class Smooth:
 
     ``c_i`` is what a component adds to all cells of label i, so the weight does not depend on
     how the scale is shared among the modes.  The default is a random walk from each label to
-    the next; ``Smooth(7)`` ties a day to the same day of the week before.  Labels have to be
-    dates, times, whole numbers or positions.
+    the next: a gap of n times the smallest one ties with one n-th of the weight.  ``Smooth(7)``
+    ties a day to the same day of the week before.  Labels have to be dates (distances in
+    days), whole numbers or positions; of times the order counts alone.  All rows are read at
+    every step.
     """
 
     period: int = 1
@@ -58,8 +60,10 @@ class Smooth:
 
     def __post_init__(self) -> None:
         """Refuse what is no period or no weight."""
-        if isinstance(self.period, bool) or not isinstance(self.period, int) or self.period < 1:
+        whole = isinstance(self.period, int | np.integer) and not isinstance(self.period, bool)
+        if not whole or self.period < 1:
             raise InputError(f"period must be a whole number from 1 on, not {self.period!r}.")
+        object.__setattr__(self, "period", int(self.period))
         check_number("the weight of smoothness", self.weight, least=0.0)
 
 

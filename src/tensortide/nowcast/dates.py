@@ -15,8 +15,8 @@ SHARES = 5.0  # days over which a component's share of the total is averaged
 STEADY = 4.0  # variance, in days squared, by which the slope is drawn to zero
 STEEPEST = 0.1  # slope of the logarithm a day, at most: doubling within a week
 LEAD = 3  # days that the line is carried on when its own past errors are measured
-EASE = 0.3  # the part of those squared errors that counts against the line
-FREEDOM = 4.0  # of the t-law that lets a date go its own way when its reports contradict
+EASE = 0.1  # the part of those squared errors that counts against the line
+FREEDOM = 50.0  # of the t-law by which a date goes its own way when its reports contradict
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DatePrior:
         weekday = start.weekday[snapshot.weekdays] * snapshot.known
         share = ((weekday @ start.delays) * (self.mean / mean[:, None])).sum(axis=1)
         reported = np.maximum(snapshot.by_date, 0.0)
-        wide = np.minimum(1.0, 1.0 / np.maximum(hold * mean * self.variance, 1e-300))
+        wide = np.minimum(1.0, 1.0 / np.maximum(hold * mean * EASE * self.variance, 1e-300))
         expected = mean * share
         spread = np.maximum(expected + self.variance * expected**2, 1e-300)
         surprise = (reported - expected) ** 2 / spread
@@ -90,7 +90,7 @@ def date_prior(
     ahead = np.exp(-0.5 * ((apart + LEAD) / BANDWIDTH) ** 2) * known * (apart <= -LEAD)
     missed = level - _line(level, ahead, apart)
     judged = near * known * (ahead.sum(axis=1) > 1.0)
-    variance = EASE * (judged @ missed**2) / np.maximum(judged.sum(axis=1), 1e-9)
+    variance = (judged @ missed**2) / np.maximum(judged.sum(axis=1), 1e-9)
     close = np.exp(-np.abs(apart) / SHARES) * known * np.sqrt(total)
     mixed = (close @ share) / close.sum(axis=1, keepdims=True)
     prior = size[:, None] * mixed

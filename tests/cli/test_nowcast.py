@@ -141,3 +141,50 @@ def test_columns_that_cannot_be_guessed_are_asked_for(run, tmp_path):
     assert "say which columns hold the reference date" in " ".join(done.stderr.split())
     done = run("nowcast", str(path), "--reference", "when", "--delay", "how_late")
     assert "say which column holds the counts" in " ".join(done.stderr.split())
+
+
+def test_first_files_of_a_newcomer_get_a_sentence(run, tmp_path):
+    head = "date,report_date,n\n"
+    for name, text, words in (
+        ("empty", "", "has no rows"),
+        ("head", head, "has no rows"),
+        ("one", head + "2024-01-01,2024-01-01,3\n", "all reports are of one day, 2024-01-01"),
+    ):
+        (tmp_path / f"{name}.csv").write_text(text)
+        done = run("nowcast", str(tmp_path / f"{name}.csv"))
+        assert done.returncode == 2, name
+        assert words in done.stderr
+
+
+def test_ranks_that_are_none_are_one_sentence(run, reports):
+    done = run("nowcast", str(reports), "--ranks", "a")
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines() == [
+        "tensortide: --ranks takes numbers with commas, such as 3,4,6, or validate, not 'a'."
+    ]
+
+
+def test_what_is_not_in_the_numbers_is_said(run, reports):
+    words = [*WORDS, "--report", "reported"]
+    words[words.index("7")] = "3"
+    done = run("nowcast", str(reports), *words, "--as-of", "2026-02-20")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stderr.split())
+    assert "came later than 3 days (--max-delay)" in told
+    assert "The last report is of 2026-02-18" in told
+    assert "As of 2026-02-20" in done.stdout
+
+
+def test_a_replay_is_written_with_its_truths(run, reports, tmp_path):
+    out = tmp_path / "past.parquet"
+    done = run(
+        "nowcast", str(reports), *WORDS, "--report", "reported", "--replay",
+        "--from", "2026-01-25", "--to", "2026-01-27", "-o", str(out),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out)
+    assert {"as_of", "model", "date", "horizon", "level", "value", "truth"} <= set(
+        table.column_names
+    )
+    assert len(set(table["as_of"].to_pylist())) == 3
+    assert "chain-ladder weekday" in set(table["model"].to_pylist())

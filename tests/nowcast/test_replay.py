@@ -10,7 +10,7 @@ import pytest
 import tensortide as tt
 from tensortide.nowcast import BASELINES, Nowcaster, replay
 from tensortide.nowcast.replayed import Replay
-from tests.nowcast.examples import START, simulated
+from tests.nowcast.examples import START, simulated, without_strata
 
 DATES = [START + 50, START + 59]
 
@@ -161,3 +161,33 @@ def test_all_pictures_can_be_drawn(result):
     for figure in drawn:
         assert figure.data
         assert figure.layout.yaxis.title.text
+
+
+def test_more_than_two_dates_are_those_that_are_scored():
+    triangle = simulated()
+    chosen = [START + 40, START + 43, START + 47]
+    some = replay(triangle, ["chain-ladder"], chosen, warm_up=5)
+    every = replay(triangle, ["chain-ladder"], [START + 40, START + 47], warm_up=5)
+    assert some.dates.tolist() == np.array(chosen).tolist()
+    np.testing.assert_array_equal(
+        some.quantiles["chain-ladder"], every.quantiles["chain-ladder"][[0, 3, 7]]
+    )
+    assert some.truth.shape[2] == triangle.max_delay  # fewer than 29 horizons
+
+
+def test_weeks_are_scored_one_by_one():
+    import datetime as dt
+
+    table = without_strata(simulated(days=140, rate=60.0, correct=0.0)).to_table().to_pydict()
+    table["report"] = [
+        d + dt.timedelta(days=n)
+        for d, n in zip(table["reference_date"], table["delay"], strict=True)
+    ]
+    weekly = tt.nowcast.Triangle.from_table(
+        table, reference="reference_date", report="report", count="count", max_delay=2,
+        every="week",
+    )  # fmt: skip
+    result = replay(weekly, ["chain-ladder"], warm_up=5)
+    assert (result.days, result.every) == (1, "week")
+    row = result.to_table().to_pylist()[-1]
+    assert (row["as_of"] - row["date"]).days == 6 + 7 * row["horizon"]

@@ -49,3 +49,10 @@ def test_a_page_without_strata_and_past_leaves_their_sections_out():
     assert 'id="strata"' not in text
     assert 'id="past"' not in text
     assert 'id="today"' in text
+
+
+def test_a_page_of_the_first_week_has_no_holes():
+    triangle = simulated()
+    text = nowcast_html(Nowcaster(1).update(triangle.as_of(START + 3)), "Early")
+    assert ">nan" not in text
+    assert "no date is complete yet: that takes 12 days" in text

@@ -76,7 +76,9 @@ def triangle_figure(triangle: Triangle, dates: int = 60) -> dict[str, Any]:
 
 def delay_figure(triangle: Triangle, by: str | None = None) -> dict[str, Any]:
     """Draw the share that is reported by each delay, of all or of the labels of a stratum."""
-    complete = max(triangle.n_dates - triangle.max_delay, 1)
+    complete = triangle.n_dates - triangle.max_delay
+    if complete < 1:
+        return _nothing_complete(triangle)
     square = triangle.by_delay([by] if by else [])
     groups = square if by else square[None]
     names = [str(label) for label in triangle.labels[triangle._axis(by)]] if by else ["all"]
@@ -95,9 +97,11 @@ def delay_course_figure(
     triangle: Triangle, delays: tuple[int, ...] = (0, 3, 7, 14)
 ) -> dict[str, Any]:
     """Draw over time which share of each date's final count was out after some delays."""
-    complete = max(triangle.n_dates - triangle.max_delay, 1)
-    square = np.nan_to_num(triangle.by_delay()[:complete])
     window = 7 if triangle.every == "day" else 1
+    complete = triangle.n_dates - triangle.max_delay
+    if complete < window:
+        return _nothing_complete(triangle)
+    square = np.nan_to_num(triangle.by_delay()[:complete])
     kernel = np.ones(window)
     total = np.convolve(square.sum(axis=1), kernel, "valid")
     dates = [str(d) for d in triangle.days()[window - 1 : complete]]
@@ -126,11 +130,14 @@ def coverage_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
         line["showlegend"] = False
     figure["data"] += more["data"]
     n = replay.truth.shape[2]
+    figure["layout"]["annotations"] = []
     for aim in (0.5, 0.95):
-        figure["data"].append(
-            _line([0, n - 1], [aim, aim], f"aim {aim:.0%}", GREY, width=1, dash="dot")
-        )
+        words = f"aim of the {100 * aim:.0f} % intervals"
+        figure["data"].append(_line([0, n - 1], [aim, aim], words, GREY, width=1, dash="dot"))
         figure["data"][-1]["showlegend"] = False
+        figure["layout"]["annotations"].append(
+            _note(words, x=n - 1, y=aim - 0.01, xanchor="right", yanchor="top")
+        )
     figure["layout"]["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
     return figure
 
@@ -144,8 +151,19 @@ def _by_horizon(replay: Replay, level: str, measure: str, unit: str) -> dict[str
         points = _line([r["horizon"] for r in mine], [r[measure] for r in mine], model, colour)
         points["line"]["dash"] = dash
         data.append(points)
-    layout = _layout(unit, x="horizon (days back from the as-of date)")
+    layout = _layout(unit, x=f"horizon ({replay.every}s back from the as-of date)")
     return {"data": data, "layout": layout}
+
+
+def _nothing_complete(triangle: Triangle) -> dict[str, Any]:
+    words = f"no date is complete yet: that takes {triangle.max_delay} {triangle.every}s"
+    layout = _layout("reported", x=f"delay ({triangle.every}s)")
+    layout["annotations"] = [_note(words, x=0.5, y=0.5, xref="paper", yref="paper")]
+    return {"data": [], "layout": layout}
+
+
+def _note(text: str, **where: Any) -> dict[str, Any]:
+    return {"text": text, "showarrow": False, "font": {"color": "#555", "size": 12}, **where}
 
 
 def _settled(nowcast: Nowcast, unit: int, days: int) -> Floats:

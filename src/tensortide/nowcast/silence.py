@@ -14,6 +14,7 @@ import numpy as np
 from tensortide.core.types import Flags, Floats
 from tensortide.nowcast.triangle import Triangle
 
+BEFORE = 7  # periods before a silence that tell what was to be expected
 PAUSE = 2  # periods without a report that a weekend explains: weekday factors know them
 EXPECTED = 14.0  # reports that must be missing: chance of none, one in a million
 
@@ -23,16 +24,20 @@ def silences(triangle: Triangle) -> list[tuple[int, int]]:
 
     Only where some were to be expected; a silence that lasts until the as-of period may be short.
     """
-    report = (triangle.dates + triangle.delays)[triangle.within()]
-    heard = np.bincount(report, minlength=triangle.n_dates) > 0
+    within = triangle.within()
+    report = (triangle.dates + triangle.delays)[within]
+    came = np.bincount(report, np.abs(triangle.counts[within]), triangle.n_dates)
+    heard = came > 0.0
     begin = int(np.argmax(heard))
-    rate = float(np.abs(triangle.counts).sum()) / max(triangle.n_dates - begin, 1)
+    if 2 * heard[begin:].sum() < len(heard) - begin:  # reports are rare: silence is usual
+        return []
     edges = np.flatnonzero(np.diff(np.concatenate([[True], heard[begin:], [True]])))
     runs = (edges + begin).reshape(-1, 2).tolist()
     return [
         (first, end)
         for first, end in runs
-        if rate * (end - first) > EXPECTED and (end - first > PAUSE or end == triangle.n_dates)
+        if came[max(first - BEFORE, 0) : first].mean() * (end - first) > EXPECTED
+        and (end - first > PAUSE or end == triangle.n_dates)
     ]
 
 

@@ -109,9 +109,13 @@ def _strata(nowcast: Nowcast) -> str:
             if [k for k, part in enumerate(key) if part is not None] != [axis]:
                 continue
             low, middle, high = (f"{v:,.0f}" for v in found[u, 0])
+            if np.isnan(published[u, 0]):  # there have not been seven dates yet
+                continue
             cells = (f"{published[u, 0]:,.0f}", middle, f"{low} to {high}")
             numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
             rows.append(f"<tr><td>{escape(str(key[axis]))}</td>{numbers}</tr>")
+        if not rows:
+            continue
         head = "".join(
             f'<th class="number">{n}</th>' for n in ("reported so far", "median", "95 % interval")
         )
@@ -166,8 +170,8 @@ def _past(replay: Replay) -> str:
     head = "".join(f'<th class="number">{n}</th>' for n in names)
     first, last = replay.dates[0], replay.dates[-1]
     return (
-        '<section id="past"><h2>How good it would have been</h2><p>Every day from '
-        f"{first} to {last} was nowcast with what was known on it, and scored by what came later. "
+        f'<section id="past"><h2>How good it would have been</h2><p>Every {replay.every} from '
+        f"{first} to {last} was nowcast with what was known then, and scored by what came later. "
         "WIS is the weighted interval score (lower is better), relative to the chain-ladder.</p>"
         f'<div class="scroll"><table><tr><th>level</th><th>model</th>{head}</tr>{"".join(rows)}'
         '</table></div><div class="figure" id="wis-figure">Drawing ...</div>'

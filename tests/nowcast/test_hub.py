@@ -88,3 +88,18 @@ def test_two_days_of_the_german_triangle(real_data):
     assert len({r["location"] for r in rows}) == 17
     nation = [r["value"] for r in rows if (r["location"], r["quantile"]) == ("DE", 0.5)]
     assert min(nation) > 0.0
+
+
+def test_the_studies_run_and_draw(real_data, tmp_path):
+    from tensortide.cli.nowcast_study import STUDIES, run_study
+
+    text, files = run_study(STUDIES["nowcast-choices"], tmp_path, quick=True)
+    assert [file.name for file in files] == [
+        "nowcast-choices-wis.svg", "nowcast-choices-coverage.svg",
+    ]  # fmt: skip
+    assert all(file.stat().st_size > 10_000 for file in files)
+    for level in ("nation", "states", "ages", "states by age"):
+        assert f"| {level} | tensortide |" in text
+        assert f"| {level} | chain-ladder weekday |" in text
+    assert max(STUDIES["nowcast-choices"].last, "2021-11-21") == "2021-11-21"
+    assert STUDIES["nowcast"].first > "2022-04-29"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -119,14 +120,18 @@ class _Signed(Snapshot):
         return self.triangle._only(self.triangle.within())
 
 
-def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
+def sample_and_ultimates(name: str):
+    """A sample of chainladder, and what its own method makes of it."""
     chainladder = pytest.importorskip("chainladder")
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sample = chainladder.load_sample("genins")
-        expected = np.asarray(chainladder.Chainladder().fit(sample).ultimate_.values)[0, 0, :, 0]
+        sample = chainladder.load_sample(name)
+        found = chainladder.Chainladder().fit(sample).ultimate_.values
+    return sample, np.asarray(found)[0, 0, :, 0]
+
+
+def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
+    sample, expected = sample_and_ultimates("genins")
     square = Triangle.from_chainladder(sample).by_delay()
     known = ~np.isnan(square)
     batch = tt.Batch(np.argwhere(known), square[known], shape=square.shape)
@@ -138,13 +143,7 @@ def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
 
 
 def test_our_own_chain_ladder_is_chainladders():
-    chainladder = pytest.importorskip("chainladder")
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sample = chainladder.load_sample("raa")
-        expected = np.asarray(chainladder.Chainladder().fit(sample).ultimate_.values)[0, 0, :, 0]
+    sample, expected = sample_and_ultimates("raa")
     triangle = Triangle.from_chainladder(sample)
     snapshot = Snapshot(triangle, triangle.n_dates)
     rest = ChainLadder(diagonals=100).unseen(snapshot, Units.of(snapshot))[0]

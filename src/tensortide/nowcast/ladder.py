@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,26 @@ class Unadjusted:
     def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
         """Return what is still to come: units x ages."""
         return np.zeros((len(units.keys), snapshot.n_ages))
+
+
+def _sums(
+    snapshot: Snapshot, squares: Floats, diagonals: int, fade: float
+) -> Callable[[Positions], tuple[Floats, Floats]]:
+    """Return a function of dates: what came at each delay, and up to it, on the newest diagonals.
+
+    A report that is n periods old counts ``exp(-n / fade)``.
+    """
+    ages = np.arange(snapshot.n_dates - 1, -1, -1)
+    report = ages[:, None] - np.arange(snapshot.n_delays)  # periods back from the as-of period
+    used = (report >= 0) & (report < diagonals)
+    weights = np.where(used, np.exp(-np.maximum(report, 0) / fade), 0.0)
+    running = np.cumsum(squares, axis=2)
+
+    def sums(dates: Positions) -> tuple[Floats, Floats]:
+        new = (squares[:, dates] * weights[dates]).sum(axis=1)
+        return new, (running[:, dates] * weights[dates]).sum(axis=1)
+
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +90,15 @@ class ChainLadder:
 
     def _shares(self, snapshot: Snapshot, squares: Floats) -> Floats:
         """Return h: units x weekdays x delays."""
-        n_dates, n_delays = snapshot.n_dates, snapshot.n_delays
-        ages = np.arange(n_dates - 1, -1, -1)
-        report = ages[:, None] - np.arange(n_delays)  # report dates back from the as-of date
-        used = (report >= 0) & (report < self.diagonals)
-        running = np.cumsum(squares, axis=2)
-
-        def sums(dates: Positions) -> tuple[Floats, Floats]:
-            weights = used[dates]
-            new = (squares[:, dates] * weights).sum(axis=1)
-            return new, (running[:, dates] * weights).sum(axis=1)
-
-        every = np.arange(n_dates)
+        sums = _sums(snapshot, squares, self.diagonals, np.inf)
+        every = np.arange(snapshot.n_dates)
         new, total = sums(every)
         own = new / np.where(total > 0.0, total, 1.0)
         mean = np.where(total < FEW, own[:1], own)
         if not self.weekdays:
             shares = mean[:, None, :]
         else:
-            shares = np.empty((len(squares), snapshot.n_weekdays, n_delays))
+            shares = np.empty((len(squares), snapshot.n_weekdays, snapshot.n_delays))
             for weekday in range(snapshot.n_weekdays):
                 new, total = sums(every[snapshot.weekdays == weekday])
                 shares[:, weekday] = (new + self.pseudo * mean) / np.maximum(
@@ -128,16 +139,7 @@ class HazardLadder:
     def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
         """Return what is still to come: units x ages."""
         squares = units.total(snapshot.squares())
-        ages = np.arange(snapshot.n_dates - 1, -1, -1)
-        report = ages[:, None] - np.arange(snapshot.n_delays)
-        used = (report >= 0) & (report < self.diagonals)
-        weights = np.where(used, np.exp(-np.maximum(report, 0) / self.fade), 0.0)
-        running = np.cumsum(squares, axis=2)
-
-        def sums(dates: Positions) -> tuple[Floats, Floats]:
-            new = (squares[:, dates] * weights[dates]).sum(axis=1)
-            return new, (running[:, dates] * weights[dates]).sum(axis=1)
-
+        sums = _sums(snapshot, squares, self.diagonals, self.fade)
         every, k = np.arange(snapshot.n_dates), self.pseudo
         new, total = sums(every)
         whole = new[:1] / np.maximum(total[:1], 1e-9)

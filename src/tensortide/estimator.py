@@ -54,7 +54,8 @@ class OnlineCP(Reading):
     seed
         Same records, same seed: the same bits.
     threads
-        For large steps; None means all cores.  Changes no bit of the result.
+        For large steps; None means all cores.  Changes no bit of the result.  Steps with a loss
+        or penalties of their own use one.
 
     Examples
     --------

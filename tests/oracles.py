@@ -214,20 +214,17 @@ def loss_value(name, x, y):
     raise AssertionError(name)
 
 
-def anchor(loss, data, previous, new_shape):
+def anchor(loss, data, zeros=()):
     """What the squared distance to the old model is worth: half the curvature at the mean."""
     if loss in ("squared", "huber") or not data:
         return 1.0
-    rows = [
-        np.concatenate([f, np.repeat(f.mean(axis=0)[None], n - len(f), axis=0)])
-        for f, n in zip(previous, new_shape, strict=True)
-    ]
-    y = reconstruct(rows)
-    predicted = np.mean([y[cell] for cell in data])
+    size = sum(w for _, w in data.values()) + len(zeros)
+    m = sum(w * x for x, w in data.values()) / size
     if loss == "bernoulli":
-        p = 1.0 / (1.0 + np.exp(-predicted))
+        p = min(max(m, 0.01), 0.99)
         return 0.5 * max(p * (1.0 - p), 0.01)
-    m = 0.5 * (predicted + np.mean([x for x, _ in data.values()]))
+    if loss != "gamma":
+        m = max(m, 1.0 / size)
     return 0.5 / {"poisson": m, "negative_binomial": m + m * m / 10.0, "gamma": m * m}[loss]
 
 

@@ -491,3 +491,132 @@ def test_a_walk_over_weekly_dates_is_tied_as_one_over_days():
         model = tt.OnlineCP(1, modes=["place", "date"], value="n", penalties=parts).fit(table)
         found.append(model.reconstruct())
     np.testing.assert_allclose(found[0], found[1])
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial"])
+def test_a_step_with_absent_zeros_is_the_step_with_listed_zeros(loss, method):
+    """Same start, same data: also the anchor to the old model must weigh the same."""
+    rng = np.random.default_rng(4)
+    x = rng.poisson(0.4 * np.einsum("i,j,k->ijk", *(rng.gamma(2.0, 0.7, n) for n in (9, 8, 12))))
+    x[:, 0], x[0] = 1.0, 1.0  # every label has an entry
+    init = [rng.random((n, 1)) + 0.2 for n in (9, 8, 10)]
+    made = {"rank": 1, "loss": loss, "modes": ["place", "age", "day"], "value": "count",
+            "method": getattr(tt, method)(alpha=0.5, sweeps=300)}  # fmt: skip
+    models = [tt.OnlineCP(**made), tt.OnlineCP(**made, absent="zero")]
+    for model, zeros in zip(models, (True, False), strict=True):
+        model.fit(table(x, 0, 10, zeros=zeros), init=init, max_sweeps=0)
+        model.update(table(x, 10, 12, zeros=zeros))
+    assert models[0].shape_ == models[1].shape_
+    np.testing.assert_allclose(models[0].reconstruct(), models[1].reconstruct(), atol=0.02)
+
+
+def test_an_entry_without_weight_changes_no_bit_of_a_step():
+    rng = np.random.default_rng(5)
+    x = rng.poisson(3.0, (6, 5, 9)).astype(float)
+    found = []
+    for odd in (0.0, 1e6):
+        model = tt.OnlineCP(2, "gocpte", loss="poisson", seed=0).fit(x[:, :, :8])
+        coords = np.argwhere(np.ones((6, 5, 1))) + np.array([0, 0, 8])
+        values, weights = x[:, :, 8].ravel().copy(), np.ones(30)
+        values[3], weights[3] = odd, 0.0
+        model.update(tt.Batch(coords, values, weights=weights))
+        found.append(model.factors_)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_fixed_rows_stay_beside_a_simplex():
+    x = np.random.default_rng(6).poisson(4.0, (4, 3, 5)).astype(float)
+    init = [np.random.default_rng(n).random((n, 2)) + 0.1 for n in (4, 3, 5)]
+    parts = {0: tt.fixed(), 1: tt.simplex()}
+    model = tt.OnlineCP(2, loss="poisson", penalties=parts).fit(x, init=init)
+    np.testing.assert_array_equal(model.factors_[0], init[0])
+
+
+@pytest.mark.parametrize("part", [None, tt.smooth(7, 1e-9), tt.fixed([0])])
+def test_a_slice_without_entries_is_the_mean_whatever_is_said_of_others(part):
+    x = 10.0 + np.random.default_rng(7).random((6, 5, 12))
+    x[:, :, 5] = np.nan
+    model = tt.OnlineCP(1, penalties=None if part is None else {2: part}).fit(x)
+    assert model.reconstruct()[:, :, 5].mean() == pytest.approx(np.nanmean(x), rel=0.05)
+
+
+def test_negative_first_factors_are_refused_where_they_cannot_be():
+    x = np.ones((3, 4))
+    init = [np.ones((3, 1)), -np.ones((4, 1))]
+    with pytest.raises(tt.InputError, match="init has negative loadings in mode 'mode_1'"):
+        tt.OnlineCP(1, loss="poisson").fit(x, init=init)
+
+
+def test_labels_to_fix_may_be_any_kind_of_date_and_must_be_of_the_modes_kind():
+    import datetime as dt
+
+    days = [f"2026-01-0{d}" for d in (1, 2, 3)]
+    table = {"place": ["a", "b"] * 3, "day": np.repeat(days, 2).astype("M8[D]"),
+             "n": np.arange(1.0, 7.0)}  # fmt: skip
+    init = [np.ones((2, 1)), np.array([[5.0], [6.0], [7.0]])]
+    for label in ("2026-01-02", dt.date(2026, 1, 2), dt.datetime(2026, 1, 2),
+                  np.datetime64("2026-01-02", "ns")):  # fmt: skip
+        model = tt.OnlineCP(
+            1, modes=["place", "day"], value="n", penalties={"day": tt.fixed([label])}
+        ).fit(table, init=init)
+        assert model.factors_[1][1, 0] == 6.0
+        assert model.factors_[1][0, 0] != 5.0
+    for wrong in (["x"], [["2026-01-02"]]):
+        with pytest.raises(tt.InputError, match="labels are of another kind"):
+            tt.OnlineCP(
+                1, modes=["place", "day"], value="n", penalties={"day": tt.fixed(wrong)}
+            ).fit(table, init=init)
+
+
+def test_zeros_of_the_old_box_are_not_looked_at(monkeypatch):
+    """A new slice costs what it holds, however long the tensor has become."""
+    from tensortide.core import zeros
+
+    looked = []
+    real = zeros._values
+    monkeypatch.setattr(zeros, "_values", lambda r, z: looked.append(len(r) * len(z)) or real(r, z))
+    work = []
+    for length in (8, 56):
+        x = np.random.default_rng(0).poisson(0.5, (4, 5, length + 1)).astype(float)
+        made = {"rank": 1, "method": "gocpte", "loss": "negative_binomial", "absent": "zero",
+                "modes": ["place", "age", "day"], "value": "count"}  # fmt: skip
+        model = tt.OnlineCP(**made).fit(table(x, 0, length, zeros=False), max_sweeps=2, starts=1)
+        looked.clear()
+        model.update(table(x, length, length + 1, zeros=False))
+        work.append(sum(looked))
+    assert work[1] < 3 * work[0]
+
+
+def test_half_is_a_probability_and_no_value_that_a_ridge_has_pressed_down():
+    model = tt.OnlineCP(1, loss="bernoulli").fit(np.full((4, 5), 0.5))
+    np.testing.assert_allclose(model.predict(np.array([[0, 0]])), 0.5, atol=1e-3)
+
+
+BROKEN = {
+    "must be a function": lambda: tt.losses.Custom(3, 4),
+    "must give a number for each entry": lambda: tt.losses.Custom(
+        lambda x, y: ((x - y) ** 2).sum(), lambda x, y: 2 * (y - x)
+    ),
+    "is not finite": lambda: tt.losses.Custom(lambda x, y: x * np.nan, lambda x, y: 2 * (y - x)),
+}
+
+
+@pytest.mark.parametrize("words", BROKEN)
+def test_a_custom_loss_that_cannot_work_is_refused(words):
+    with pytest.raises(tt.InputError, match=words):
+        tt.OnlineCP(1, loss=BROKEN[words]()).fit(np.ones((3, 4)))
+
+
+def test_a_custom_loss_may_have_one_curvature_for_all():
+    x = np.random.default_rng(8).random((5, 6, 9)) + 1.0
+    made = tt.losses.Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2 * (y - x), lambda x, y: 2.0)
+    found = []
+    for loss in (made, tt.losses.Custom(made.value, made.slope), "squared"):
+        model = tt.OnlineCP(1, tt.gocpte(alpha=1.0, sweeps=200), loss=loss, seed=0)
+        model.fit(x[:, :, :8])
+        model.update(x[:, :, 8:])
+        found.append(model.reconstruct())
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-3)
+    np.testing.assert_allclose(found[1], found[2], rtol=1e-2)

@@ -208,3 +208,65 @@ def test_a_value_without_weight_neither_surprises_nor_widens():
     assert found[0][0] == 1
     assert found[1][0] == 0
     assert found[1][1] < found[0][1]
+
+
+def test_cells_that_are_always_zero_do_not_hide_how_wide_the_others_are():
+    """950 places without a case beside 50 whose counts vary ten times as much as Poisson's."""
+    rng = np.random.default_rng(6)
+    mean = np.concatenate([rng.gamma(5.0, 20.0, 50), np.zeros(950)])
+    model = tt.OnlineCP(1, "gocpt", loss="poisson", modes=["place", "day"], value="n")
+    listed = 0
+    for day in range(25):
+        x = np.zeros(1000)
+        x[:50] = rng.negative_binomial(mean[:50] / 9.0, 0.1)
+        info = model.update({"place": np.arange(1000), "day": np.full(1000, day), "n": x})
+        listed += len(info.surprises) if day > 5 else 0
+    assert listed <= 4
+    assert model._model.dispersion.of(np.array([True]))[0] > 5.0
+
+
+def test_the_least_likely_value_is_listed_beside_hundreds_of_first_cases():
+    rng = np.random.default_rng(7)
+    base = np.concatenate([np.full(300, 100.0), np.full(2000, 1e-4)])
+    model = tt.OnlineCP(1, "gocpt", loss="poisson", modes=["place", "day"], value="n")
+    for day in range(12):
+        x = rng.poisson(base).astype(float)
+        model.update({"place": np.arange(2300), "day": np.full(2300, day), "n": x})
+    x = rng.poisson(base).astype(float)
+    x[300:700] = 1.0
+    x[0], x[1] = 400.0, 0.0
+    batch = {"place": np.arange(2300), "day": np.full(2300, 12), "n": x}
+    found = model.update(batch).surprises
+    assert {s.cell["place"] for s in found[:2]} == {0, 1}
+
+
+def test_what_comes_again_unchanged_is_no_news():
+    model, x = counting()
+    odd = day_of(x, 26)
+    odd["n"][7] = 30.0 * x.mean()
+    assert len(model.update(odd).surprises) == 1
+    spread = model._model.dispersion
+    again = model.update(odd)
+    assert again.unchanged == len(odd["n"])
+    assert again.surprises == []
+    np.testing.assert_array_equal(model._model.dispersion.sums, spread.sums)
+
+
+def test_a_certain_no_that_becomes_yes_is_a_surprise_on_the_first_day():
+    x = np.zeros((30, 10))
+    x[:15] = 1.0
+    model = tt.OnlineCP(1, "gocpt", loss="bernoulli", modes=["place", "day"], value="n")
+    p, d = np.meshgrid(np.arange(30), np.arange(10), indexing="ij")
+    model.fit({"place": p.ravel(), "day": d.ravel(), "n": x.ravel()})
+    day = np.r_[np.ones(15), np.zeros(15)]
+    day[20] = 1.0
+    found = model.update({"place": np.arange(30), "day": np.full(30, 10), "n": day}).surprises
+    assert [s.cell["place"] for s in found] == [20]
+
+
+def test_modes_may_be_called_as_the_columns_of_a_judgement():
+    table = {"low": ["a", "b"] * 4, "value": [1, 1, 2, 2, 3, 3, 4, 4], "n": np.arange(1.0, 9.0)}
+    model = tt.OnlineCP(1, "gocpt", modes=["low", "value"], value="n").fit(table)
+    rows = model.surprise({"low": ["a"], "value": [4], "n": [9.0]}).to_pylist()
+    assert (rows[0]["low"], rows[0]["value"], rows[0]["value_"]) == ("a", 4, 9.0)
+    assert rows[0]["low_"] < rows[0]["high"]

@@ -51,9 +51,10 @@ class Incoming:
         return self.cells.values if added is None else added
 
     def live(self) -> Flags:
-        """Return which cells count: those without weight say nothing."""
+        """Return which cells are news: those without weight, or unchanged, say nothing."""
         weights = self.cells.weights
-        return weights > 0.0 if len(weights) else np.ones(len(self.cells.values), bool)
+        live = weights > 0.0 if len(weights) else np.ones(len(self.cells.values), bool)
+        return live if self.absorbed is None else live & ~self.absorbed.unchanged
 
     def new_cells(self) -> Flags:
         """Return which cells of the batch have a new label."""

@@ -90,12 +90,14 @@ class Model:
         fresh = arrival.fresh if effort.given is None else ((),) * len(shape)
         change = replace(change, ties=ties_for(recipe, known, fresh))
         check_rank_for(rank, len(cells.values))
+        _check_given(recipe, modes, effort.given)
         check_first(recipe, modes, change)
         try:
             best = prepare(preparation(recipe), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _named(error, modes, arrival, (None,) * len(shape)) from None
-        _judge_ridge(recipe.beta, best, cells)
+        if loss_of(recipe).name not in ("bernoulli", "custom"):  # whose zero is no small value
+            _judge_ridge(recipe.beta, best, cells)
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if recipe.keeps_history else None
@@ -269,6 +271,17 @@ class Model:
             self.memory,
             self.dispersion,
         )
+
+
+def _check_given(recipe: Method, modes: Modes, given: Sequence[Floats] | None) -> None:
+    """Refuse first factors that the loss or a constraint excludes."""
+    for mode, rows in enumerate(given or ()):
+        terms = recipe.terms if isinstance(recipe, Recipe) else ()
+        if (rows < 0.0).any() and (loss_of(recipe).positive or (terms and terms[mode].nonnegative)):
+            raise InputError(
+                f"init has negative loadings in mode {modes.names[mode]!r}, which its loss or "
+                "constraint excludes."
+            )
 
 
 def _positive(recipe: Method) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -127,13 +128,30 @@ def _fixed(modes: Modes, mode: int, fixed: Fixed) -> Positions:
         return np.arange(len(labels))
     if not len(labels):
         return np.empty(0, np.int64)
-    known = set(labels.array().tolist())
-    there = [label for label in fixed.labels if _plain(label) in known or str(label) in known]
-    if labels.kind == "date":  # ISO text is a date there, too
-        days = {str(day) for day in labels.array()}
-        there = [label for label in fixed.labels if str(_plain(label)) in days]
-    return modes.positions_of(mode, there)  # labels that are not there yet, or retired, are free
+    places = {_key(label, labels.kind): k for k, label in enumerate(labels.array().tolist())}
+    try:
+        found = [
+            places[key] for key in (_key(f, labels.kind) for f in fixed.labels) if key in places
+        ]
+    except TypeError:
+        raise InputError(
+            f"{brief(fixed.labels)} cannot be fixed in mode {modes.names[mode]!r}: its labels are "
+            f"of another kind ({labels.kind})."
+        ) from None
+    return np.unique(np.array(found, np.int64))
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _key(label: Any, kind: str) -> Any:
+    """Return a label in the one form that labels of its kind are compared in."""
+    plain = label.item() if isinstance(label, np.generic) and label.dtype.kind != "M" else label
+    if kind.startswith("date"):
+        if isinstance(plain, dt.datetime) and plain.tzinfo is not None:
+            plain = plain.astimezone(dt.UTC).replace(tzinfo=None)
+        try:
+            return np.datetime64(plain).astype(f"datetime64[{'D' if kind == 'date' else 'us'}]")
+        except ValueError:
+            raise TypeError from None
+    wanted = {"position": int, "integer": int, "text": str, "boolean": bool}.get(kind, object)
+    if not isinstance(plain, wanted) or isinstance(plain, list | dict | set):
+        raise TypeError
+    return plain

@@ -79,18 +79,29 @@ class Dispersion:
         return np.asarray(ratio[new.astype(int)])
 
     def after(self, loss: Loss, values: Floats, expected: Floats, new: Flags) -> Dispersion:
-        """Return the dispersion with the misses of one more step."""
+        """Return the dispersion with the misses of one more step.
+
+        A count of which nearly none was expected, and none came, says nothing about how widely
+        counts are spread: it weighs what it can tell.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             squares = (values - expected) ** 2 / variance(loss, expected)
+        telling = np.ones(len(values))
+        if isinstance(loss, Poisson | NegativeBinomial):
+            mean = np.maximum(expected, 0.0)
+            telling = mean / (1.0 + mean)
         weights, sums = self.weights.copy(), self.sums.copy()
         for k in (0, 1):
-            mine = squares[new == bool(k)]
-            if not len(mine) or not np.isfinite(mine).all():
+            mine, told = squares[new == bool(k)], telling[new == bool(k)]
+            if not len(mine) or not np.isfinite(mine).all() or not told.sum() > 0.0:
                 continue
-            before = sums[k] / weights[k] if weights[k] > 0.0 else float(np.median(mine)) * 4.0
+            clear = mine[told >= 0.5 * told.max()]
+            before = sums[k] / weights[k] if weights[k] > 0.0 else float(np.median(clear)) * 4.0
             limit = OUTLIER * before if before > 0.0 else np.inf
-            weights[k] = FADING * weights[k] + 1.0
-            sums[k] = FADING * sums[k] + float(np.minimum(mine, limit).mean())
+            size = min(1.0, float(told.sum()))
+            weights[k] = FADING * weights[k] + size
+            mean_square = float(told @ np.minimum(mine, limit)) / float(told.sum())
+            sums[k] = FADING * sums[k] + size * mean_square
         return Dispersion(weights, sums)
 
 
@@ -197,13 +208,30 @@ class Judged:
         spread = self.dispersion.of(self.new[which])
         return tails(self.loss, self.values[which], self.expected[which], spread)
 
-    def farthest(self, most: int) -> Positions:
-        """Return the cells that are farthest out in spreads."""
-        spread = self.dispersion.of(self.new)
+    def distances(self) -> Floats:
+        """Return how far out each cell is, in the order of tail probabilities: deviances.
+
+        Zero for cells that do not count, and where there is no experience yet.
+        """
+        loss, x = self.loss, self.values
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            gap = (self.values - self.expected) ** 2
-            far = np.nan_to_num(gap / (variance(self.loss, self.expected) * spread), nan=0.0)
-        far[~self.incoming.live()] = 0.0
+            spread = self.dispersion.of(self.new)
+            if isinstance(loss, Bernoulli):
+                p = np.clip(self.expected, 1e-300, 1.0)
+                far = -np.log(np.where(x >= 0.5, p, np.maximum(1.0 - p, 1e-300)))
+            elif isinstance(loss, Poisson | NegativeBinomial):
+                mean = np.maximum(self.expected, FEWEST)
+                far = loss.value(x, mean) / np.maximum(spread, 1.0)
+            elif isinstance(loss, Gamma):
+                far = loss.value(x, np.maximum(self.expected, np.finfo(float).tiny)) / spread
+            else:
+                far = (x - self.expected) ** 2 / spread
+        far = np.nan_to_num(np.asarray(far, np.float64), nan=0.0, posinf=np.finfo(float).max)
+        return np.where(self.incoming.live(), far, 0.0)
+
+    def farthest(self, most: int) -> Positions:
+        """Return the cells that are farthest out."""
+        far = self.distances()
         top = np.argsort(-far, kind="stable")[:most]
         return np.asarray(top[far[top] > 0.0])
 
@@ -220,7 +248,7 @@ def surprises(judged: Judged, arrival: Arrival, modes: Modes, most: int = MOST) 
     chance, low, high = judged.tails(top)
     order = np.argsort(chance, kind="stable")
     ranks = np.arange(1, len(order) + 1)
-    fit = np.flatnonzero(chance[order] <= FALSE * ranks / len(judged.values))
+    fit = np.flatnonzero(chance[order] <= FALSE * ranks / judged.incoming.live().sum())
     order = order[: fit[-1] + 1] if len(fit) else order[:0]
     order = order[chance[order] < RARE][:most]
     absorbed = judged.incoming.absorbed
@@ -246,16 +274,12 @@ def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
     chance, low, high = judged.tails(every) if len(every) else (np.empty(0),) * 3
     cells = [_named(arrival, modes, place)[0] for place in judged.incoming.places(every)]
     columns: dict[str, Any] = {name: [cell[name] for cell in cells] for name in modes.names}
-    return pa.table(
-        columns
-        | {
-            "value": judged.values,
-            "expected": judged.expected,
-            "low": low,
-            "high": high,
-            "probability": chance,
-        }
-    )
+    found = {
+        "value": judged.values, "expected": judged.expected, "low": low, "high": high,
+        "probability": chance,
+    }  # fmt: skip
+    taken = set(modes.names)  # a mode may have such a name: then the judgement gives way
+    return pa.table(columns | {f"{n}_" if n in taken else n: v for n, v in found.items()})
 
 
 def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:

@@ -84,7 +84,7 @@ def test_the_objective_is_the_declared_one_and_no_update_raises_it(
         extra = sum(0.1 * (rows[0][i] ** 2).sum() for i in idle)
     else:
         extra = 0.0
-    alpha = ALPHA * oracles.anchor(loss, case.data, case.previous, case.new_shape)
+    alpha = ALPHA * oracles.anchor(loss, case.data, zeros)
     expected = oracles.general_objective(
         rows, case.data, case.previous, alpha, BETA, loss, zeros=zeros, ridge=0.1, l1=0.2 * l1
     )
@@ -136,7 +136,7 @@ def test_the_end_satisfies_the_optimality_conditions(loss, absent_zero):
     zeros = ()
     if absent_zero:
         zeros = oracles.zero_cells(case.data, case.old_shape, case.new_shape, economy=False)
-    alpha = ALPHA * oracles.anchor(loss, case.data, case.previous, case.new_shape)
+    alpha = ALPHA * oracles.anchor(loss, case.data, zeros)
 
     def value(factors):
         return oracles.general_objective(

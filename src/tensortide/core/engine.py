@@ -60,7 +60,7 @@ def step(
     if alpha > 0.0:
         every_row = recipe.rows_needed != "touched" and not recipe.keeps_history
         reference = previous * fade.scale
-        weight = alpha * anchor_scale(recipe.loss, change, begun.predicted)
+        weight = alpha * anchor_scale(recipe, change, work)
         history = [BoxTerm(weight, reference, upper_only=True, every_row=every_row)]
     strategy, data_terms = data_strategy(recipe, change)
     if recipe.general:
@@ -91,7 +91,7 @@ def _step_general(
     watch: Watch | None,
 ) -> tuple[float, int]:
     """Sweep with a loss or terms of their own; return the objective and the sweeps made."""
-    make_feasible(recipe, begun.work, begun.means)
+    make_feasible(recipe, change, begun.work, begun.means)
     rest = None if begun.rest is None else begun.rest.sums
     goal = general_goal(recipe, change, begun.work, history, rest)
     done = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.entries import Entries
 from tensortide.core.general import General
-from tensortide.core.losses import Loss, Squared
+from tensortide.core.losses import Squared
 from tensortide.core.objective import BoxTerm
-from tensortide.core.penalties import NO_TIES, NOTHING, POSITIVE, Terms
+from tensortide.core.penalties import NO_TIES, NOTHING, POSITIVE, Terms, Ties
 from tensortide.core.prox import Simplex
 from tensortide.core.recipe import Recipe
 from tensortide.core.strategies import in_old_box
@@ -24,6 +25,11 @@ AGAIN = 0.1  # where a positive model that was all zero begins anew
 FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
 
 
+def ties_of(change: Change) -> tuple[Ties, ...]:
+    """Return the ties of each mode; by default none."""
+    return change.ties or (NO_TIES,) * len(change.new_shape)
+
+
 def terms_of(recipe: Recipe, mode: int) -> Terms:
     """Return what a recipe says about a mode; a positive model has no negative loading."""
     if recipe.terms:
@@ -31,36 +37,55 @@ def terms_of(recipe: Recipe, mode: int) -> Terms:
     return POSITIVE if recipe.loss.positive else NOTHING
 
 
-def anchor_scale(loss: Loss, change: Change, predicted: Floats) -> float:
-    """Return what the squared distance to the old model is worth beside the loss: half its weight.
+def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
+    """Return what the squared distance to the old model is worth: half the loss's weight.
 
-    Squared: one.  A count y has the curvature 1 / y: with the weight of least squares the old model
-    of large counts would never move.
+    At the weighted mean of the entries, zeros of the region included.  Squared: one.  A
+    count y has the curvature 1 / y: with the weight of least squares the old model of large counts
+    would never move.
     """
-    if isinstance(loss, Squared) or not len(predicted):
+    loss, entries = recipe.loss, change.entries
+    values = entries.all_values()
+    if isinstance(loss, Squared) or not len(values):
         return 1.0
-    level = float(predicted.mean())
-    values = change.entries.all_values()
-    if loss.positive and len(values):
-        level = 0.5 * (level + float(values.mean()))
-        if not level > 0.0:
-            return 1.0
-    at = np.array([level])
-    scale = 0.5 * float(loss.weight(loss.mean(at), at)[0])
+    listed = entries.orders[0].weights if isinstance(entries, Entries) else np.empty(0)
+    weights = listed if len(listed) else np.ones(len(values))
+    size = float(weights.sum())
+    if change.absent_zero:
+        size += prod(map(float, change.new_shape)) - len(values)
+        if not recipe.keeps_history:
+            size -= prod(map(float, change.old_shape))
+            if isinstance(entries, Entries):  # corrections are listed outside the region
+                size += float(np.sum(in_old_box(work, entries, 0)))
+    if not size > 0.0:
+        return 1.0
+    mean = float(weights @ values) / size
+    if loss.positive:  # a batch of zeros says that the mean is small, not that it is nothing
+        mean = max(mean, 1.0 / size if loss.least == 0.0 else 0.0)
+    scale = 0.5 * loss.bend(mean)
     return scale if np.isfinite(scale) and scale > 0.0 else 1.0
 
 
 def make_feasible(
-    recipe: Recipe, work: Workspace, means: Floats | None = None, *, given: bool = False
+    recipe: Recipe,
+    change: Change,
+    work: Workspace,
+    means: Floats | None = None,
+    *,
+    given: bool = False,
 ) -> None:
     """Bring the rows of the start where the loss is defined and the constraints hold.
 
     New rows start from least squares, which knows nothing of either; rows that are `given` keep
-    what they may keep.
+    what they may keep, and those that are fixed keep everything.
     """
     lost = np.ones(work.rank)
+    still = [
+        tie.still(where, n)
+        for tie, where, n in zip(ties_of(change), change.positions, work.n_rows, strict=True)
+    ]
     for mode, rows in enumerate(work.rows()):
-        terms = terms_of(recipe, mode)
+        terms, kept = terms_of(recipe, mode), rows[still[mode]].copy()
         new = rows[work.n_upper[mode] :]
         if means is not None and recipe.loss.name in ("bernoulli", "custom"):
             new[:] = means[mode]
@@ -78,8 +103,13 @@ def make_feasible(
             sums = rows.sum(axis=0)
             np.divide(rows, sums, out=rows)
             lost *= sums
+        rows[still[mode]] = kept
     if means is None and (lost != 1.0).any():  # a first start keeps its size, in another mode
-        free = [m for m in range(work.order) if not isinstance(terms_of(recipe, m).prox, Simplex)]
+        free = [
+            m
+            for m in range(work.order)
+            if not isinstance(terms_of(recipe, m).prox, Simplex) and not still[m].any()
+        ]
         if free:
             work.stack[work.part(free[0])] *= lost
 
@@ -112,7 +142,7 @@ def general_goal(
         boxes,
         recipe.beta,
         [terms_of(recipe, mode) for mode in range(work.order)],
-        change.ties or (NO_TIES,) * work.order,
+        ties_of(change),
         change.positions,
         in_region,
     )

@@ -1,10 +1,11 @@
 """Losses as parts: value, slope and curvature in the model's value ``y``, for an entry ``x``.
 
-Every value is zero at a perfect fit and never negative (a divergence), so that losses can be
-compared with themselves over time.  `weight` is the curvature that a step works with: it is
-positive everywhere, where the exact one may vanish or change its sign.  At the current ``y`` a
-loss with slope ``g`` and weight ``h`` is least squares with weight ``h / 2`` and working value
-``y - g / h``: no loss needs a kernel of its own.
+Values are zero at a perfect fit and never negative (divergences), so that losses can be compared
+with themselves over time; Bernoulli's is so for yes and no, and `Custom` is what it is given.
+`weight` is the curvature that a step works with: it is positive everywhere, where the exact one
+may vanish or change its sign.  At the current ``y`` a loss with slope ``g`` and weight ``h`` is
+least squares with weight ``h / 2`` and working value ``y - g / h``: no loss needs a kernel of its
+own.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class Squared:
         """Return the expected entry where the model's value is y."""
         return y
 
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
+
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
@@ -92,6 +97,10 @@ class Poisson:
     def mean(self, y: Floats) -> Floats:
         """Return the expected entry where the model's value is y."""
         return y
+
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,10 @@ class NegativeBinomial:
         """Return the expected entry where the model's value is y."""
         return y
 
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
+
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
@@ -176,6 +189,10 @@ class Gamma:
         """Return the expected entry where the model's value is y."""
         return y
 
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
+
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli:
@@ -210,6 +227,11 @@ class Bernoulli:
     def mean(self, y: Floats) -> Floats:
         """Return the probability where the model's value is y."""
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * y))
+
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        p = min(max(mean, 0.01), 0.99)
+        return _bend(self, p, float(np.log(p / (1.0 - p))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +276,10 @@ class Huber:
         """Return the expected entry where the model's value is y."""
         return y
 
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
+
 
 @dataclass(frozen=True, slots=True)
 class Custom:
@@ -274,16 +300,49 @@ class Custom:
     most: float = np.inf
     name: str = "custom"
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be called."""
+        for part in ("value", "slope", "curvature"):
+            given = getattr(self, part)
+            if not callable(given) and not (part == "curvature" and given is None):
+                raise InputError(f"{part} of a custom loss must be a function of x and y.")
+
     def weight(self, x: Floats, y: Floats) -> Floats:
         """Return the curvature where it is given and positive, else one."""
+        shape = np.broadcast(x, y).shape
         if self.curvature is None:
-            return np.ones(np.broadcast(x, y).shape)
-        given = np.asarray(self.curvature(x, y))
+            return np.ones(shape)
+        given = np.broadcast_to(np.asarray(self.curvature(x, y), np.float64), shape)
         return np.where(given > 0.0, given, 1.0)
 
     def mean(self, y: Floats) -> Floats:
         """Return the model's value: the expected entry is not known."""
         return y
+
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`; by differences if need be."""
+        if self.curvature is not None:
+            return _bend(self, mean, mean)
+        step = 1e-4 * max(1.0, abs(mean))
+        low, high = self.slope(np.full(2, mean), np.array([mean - step, mean + step]))
+        return float(high - low) / (2.0 * step)
+
+    def check(self, values: Floats) -> None:
+        """Refuse functions that do not work element by element on these values."""
+        x = values[:5]
+        for part in ("value", "slope", *(["curvature"] if self.curvature else [])):
+            found = np.asarray(getattr(self, part)(x, x))
+            if found.shape not in (x.shape, ()) or (part != "curvature" and found.shape == ()):
+                raise InputError(
+                    f"{part} of the custom loss must give a number for each entry: of "
+                    f"{len(x)} entries it gave an array of shape {found.shape}."
+                )
+            if not np.isfinite(found).all():
+                raise InputError(f"{part} of the custom loss is not finite where y equals x.")
+
+
+def _bend(loss: Loss, x: float, y: float) -> float:
+    return float(loss.weight(np.array([x]), np.array([y]))[0])
 
 
 Loss: TypeAlias = Squared | Poisson | NegativeBinomial | Gamma | Bernoulli | Huber | Custom
@@ -313,6 +372,8 @@ def check_values(loss: Loss, values: Floats) -> None:
     """Refuse entries that a loss is not defined for."""
     bad = (values < loss.least) | (values > loss.most)
     if not bad.any():
+        if isinstance(loss, Custom):
+            loss.check(values)
         return
     value = float(values[bad][0])
     allowed = "above 0" if loss.name == "gamma" else f"from {loss.least:g} on"

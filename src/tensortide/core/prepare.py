@@ -10,10 +10,10 @@ import numpy as np
 from tensortide.core.change import Change
 from tensortide.core.complete import Complete
 from tensortide.core.engine import data_strategy, observed_terms, sweep
-from tensortide.core.goal import general_goal, make_feasible, sweep_modes
+from tensortide.core.goal import general_goal, make_feasible, sweep_modes, terms_of, ties_of
 from tensortide.core.objective import Objective
 from tensortide.core.recipe import Recipe
-from tensortide.core.types import Floats
+from tensortide.core.types import Flags, Floats
 from tensortide.core.updates import Run, serially
 from tensortide.core.workspace import Workspace
 
@@ -75,7 +75,7 @@ def prepare(
         else:
             work.stack[:] = np.concatenate(effort.given)
         if recipe.general and (effort.given is None or effort.max_sweeps):
-            make_feasible(recipe, work, given=effort.given is not None)
+            make_feasible(recipe, change, work, given=effort.given is not None)
         descents.append(_Descent(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
@@ -86,8 +86,7 @@ def prepare(
     if effort.given is not None and not best.sweeps:
         return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
     if not change.absent_zero:
-        said = [m for m, t in enumerate(recipe.terms) if t.coupled or t.fixed]
-        fill_empty_rows(rows, change, said)
+        fill_empty_rows(rows, change, _said(recipe, change))
     even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
     return Prepared(
         tuple(r.copy() for r in even), best.objective, best.sweeps, strategy, best.converged
@@ -175,17 +174,28 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, 
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
-def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[int] = ()) -> None:
+def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[Flags] = ()) -> None:
     """Give rows that have no entry the mean of those that have one.
 
-    In the modes of `said` other rows, or the user, have said what they are.
+    Of those in `said` other rows, or the user, have said what they are.
     """
     if isinstance(change.entries, Complete):
         return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]
-        if empty.any() and mode not in said:
-            rows[mode][empty] = rows[mode][~empty].mean(axis=0)
+        filled = empty & ~said[mode] if said else empty
+        if filled.any():
+            rows[mode][filled] = rows[mode][~empty].mean(axis=0)
+
+
+def _said(recipe: Recipe, change: Change) -> list[Flags]:
+    """Return which rows of each mode are tied to others, fixed, or part of a whole."""
+    found = []
+    for mode, (ties, size) in enumerate(zip(ties_of(change), change.new_shape, strict=True)):
+        said = ties.still(None, size)
+        said[ties.pairs.ravel()] = True
+        found.append(said | (terms_of(recipe, mode).prox is not None))
+    return found
 
 
 def balanced(rows: Sequence[Floats]) -> list[Floats]:

@@ -118,23 +118,24 @@ class ZeroCells:
             old = np.arange(work.n_rows[m]) < work.n_upper[m]
             tail_old = (tail_old[:, None] & old).ravel()
         if not self._outside_old:
-            yield from self._cut(first, tail, slice(None), slice(None))
+            yield from self._cut(mode, first, tail, slice(None), slice(None))
             return
         n_old = work.n_upper[first]
         parts = [None, None] if tail is None else [tail[tail_old], tail[~tail_old]]
-        new_rows = slice(work.n_upper[mode], None)
-        yield from self._cut(first, parts[0], slice(0, n_old), new_rows)  # old in all others
-        yield from self._cut(first, parts[0], slice(n_old, None), slice(None))
+        if work.n_rows[mode] > work.n_upper[mode]:  # old in all others: new rows alone
+            new_rows = slice(work.n_upper[mode], None)
+            yield from self._cut(mode, first, parts[0], slice(0, n_old), new_rows)
+        yield from self._cut(mode, first, parts[0], slice(n_old, None), slice(None))
         if tail is not None:
-            yield from self._cut(first, parts[1], slice(None), slice(None))
+            yield from self._cut(mode, first, parts[1], slice(None), slice(None))
 
     def _cut(
-        self, first: int, tail: Floats | None, heads: slice, rows: slice
+        self, mode: int, first: int, tail: Floats | None, heads: slice, rows: slice
     ) -> Iterator[tuple[slice, Floats]]:
         """Yield pieces of the rows `heads` of one mode with all of `tail`."""
         head = self._work.stack[self._work.part(first)][heads]
         size = 1 if tail is None else len(tail)
-        n_rows = max(self._work.n_rows)
+        n_rows = len(range(*rows.indices(self._work.n_rows[mode])))
         step = max(1, PIECE // max(size * n_rows, 1))
         for start in range(0, len(head) if size else 0, step):
             some = head[start : start + step]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import InputError
+from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
 from tensortide.nowcast.replaying import WARM_UP, as_of_days
 from tensortide.nowcast.scoring import LEVELS
@@ -47,8 +48,9 @@ def hub_rows(
 ) -> pa.Table:
     """Return the 7-day sums of the whole and of every single stratum, horizons 0 to 28.
 
-    A stratum whose name begins with "age" is the age group, the other one the location; a
+    A stratum called age, ages or age_group is the age group, the other one the location; a
     stratum that a unit sums over has the name of its sum, from `totals` or the labels known.
+    Horizons from the maximum delay on are final counts.
     """
     import pyarrow as pa
 
@@ -60,23 +62,29 @@ def hub_rows(
             f"the hub's format has a location and an age group, not {len(units.strata)} strata."
         )
     _, _, found = nowcast.quantiles(levels, days=DAYS)
-    found = found[:, :HORIZONS]
+    final = windowed(nowcast.today.past, DAYS)[:, :, None]
+    found = np.concatenate([found, np.repeat(final, len(levels), axis=2)], axis=1)[:, :HORIZONS]
     sums = totals or [total_label(known) for known in nowcast.triangle.labels]
     axes = hub_axes(units.strata)
     single = [u for u, key in enumerate(units.keys) if sum(part is not None for part in key) <= 1]
-    live = np.isfinite(found[single])
-    unit, horizon, level = np.nonzero(live)
-    names: list[list[str]] = [[], []]
-    for k, axis in enumerate(axes):
-        for u in single:
+    names: list[tuple[str, str]] = []
+    for u in single:
+        words = []
+        for k, axis in enumerate(axes):
             label = None if axis is None else units.keys[u][axis]
             total = ("all", "00+")[k] if axis is None else sums[axis]
-            names[k].append(total if label is None else str(label))
+            words.append(total if label is None else str(label))
+        names.append((words[0], words[1]))
+    # a stratum with one label is its own sum: one of the two is enough
+    kept = [k for k, name in enumerate(names) if names.index(name) == k]
+    single, names = [single[k] for k in kept], [names[k] for k in kept]
+    live = np.isfinite(found[single])
+    unit, horizon, level = np.nonzero(live)
     dates = nowcast.triangle.days()[::-1]
     return pa.table(
         {
-            "location": np.array(names[0])[unit],
-            "age_group": np.array(names[1])[unit],
+            "location": np.array([location for location, _ in names])[unit],
+            "age_group": np.array([age for _, age in names])[unit],
             "forecast_date": np.full(len(unit), nowcast.as_of_date),
             "target_end_date": dates[horizon],
             "quantile": np.array(levels, float)[level],
@@ -88,10 +96,11 @@ def hub_rows(
 def hub_axes(strata: Sequence[str]) -> tuple[int | None, int | None]:
     """Return which stratum is the location and which the age group.
 
-    >>> hub_axes(["age_group", "location"]), hub_axes(["place"])
-    ((1, 0), (0, None))
+    >>> hub_axes(["age_group", "location"]), hub_axes(["place"]), hub_axes(["agency", "age"])
+    ((1, 0), (0, None), (0, 1))
     """
-    ages = [k for k, name in enumerate(strata) if name.lower().startswith("age")]
+    form = r"(.*[_ ])?ages?([_ ]?(groups?|class(es)?|bands?))?"
+    ages = [k for k, name in enumerate(strata) if re.fullmatch(form, name.lower())]
     age = ages[0] if ages else (1 if len(strata) > 1 else None)
     others = [k for k in range(len(strata)) if k != age]
     return (others[0] if others else None), age

@@ -27,6 +27,7 @@ HALF_LIFE = 70.0  # periods after which a past error counts half
 SETTLING = 7  # age from which today's nowcast stands in for the truth
 PRIOR_LEVEL, PRIOR_UNIT = 2.0, 5.0  # past days that the prior spread, and the level's, are worth
 MEMORY = 150  # past as-of days that are kept
+DRIFT = 0.02  # share of what is unseen by which a nowcast may drift off in a period of silence
 CORRECTED = 0.01  # share of a published count that a correction may take back
 
 
@@ -72,12 +73,18 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """A day's nowcast of all units: units x ages; `past` has the final counts of older dates."""
+    """A day's nowcast of all units: units x ages; `past` has the final counts of older dates.
+
+    For the last `silent` periods nothing has been published; `falls` says that counts have been
+    corrected downwards.
+    """
 
     level: Positions
     published: Floats
     unseen: Floats
     past: Floats
+    silent: int = 0
+    falls: bool = True
 
     @property
     def nowcast(self) -> Floats:
@@ -91,9 +98,12 @@ def windowed(daily: Floats, days: int) -> Floats:
     >>> windowed(np.arange(4.0), 2).tolist()
     [1.0, 3.0, 5.0]
     """
-    running = np.cumsum(daily, axis=-1)
-    before = np.concatenate([np.zeros((*daily.shape[:-1], 1)), running], axis=-1)
-    return np.asarray(before[..., days:] - before[..., :-days])
+    if daily.shape[-1] < days:
+        return np.asarray(daily[..., :0])
+    sums = daily[..., : daily.shape[-1] - days + 1].copy()
+    for day in range(1, days):  # a sum that holds an unknown date is unknown, others are not
+        sums += daily[..., day : daily.shape[-1] - days + 1 + day]
+    return sums
 
 
 def spreads(today: Today, spread: Spread, days: int) -> tuple[Floats, Floats, Floats]:
@@ -111,13 +121,21 @@ def spreads(today: Today, spread: Spread, days: int) -> tuple[Floats, Floats, Fl
     now = _padded(truth[:, :n_ages], n_ages)
     published, missing = _padded(published, n_ages), _padded(missing, n_ages)
     scale = _scale(now, missing)
-    s2 = _learned(today.level, truth, scale, spread, days, n_ages)
-    return published, now, np.sqrt(s2 * scale)
+    s2 = _learned(today, daily, truth, scale, spread, days)
+    if today.silent:  # a date knows what one of an earlier age usually knows
+        s2 = s2[:, np.maximum(np.arange(n_ages) - today.silent, 0)]
+    drift = DRIFT * today.silent * np.maximum(missing, 0.0)
+    return published, now, np.sqrt(s2 * scale + drift * drift)
 
 
-def quantiles(published: Floats, now: Floats, sd: Floats, levels: Sequence[float]) -> Floats:
-    """Return the quantiles of each target, last axis the levels."""
-    floor = np.maximum((1.0 - CORRECTED) * published - 0.5, 0.0)
+def quantiles(
+    published: Floats, now: Floats, sd: Floats, levels: Sequence[float], *, falls: bool = True
+) -> Floats:
+    """Return the quantiles of each target, last axis the levels.
+
+    A count may fall below what is published only where corrections downwards occur (`falls`).
+    """
+    floor = np.maximum((1.0 - CORRECTED) * published - 0.5 if falls else published, 0.0)
     z = np.array([NormalDist().inv_cdf(level) for level in levels])
     return np.asarray(np.maximum(now[..., None] + sd[..., None] * z, floor[..., None]))
 
@@ -136,31 +154,38 @@ def _padded(array: Floats, width: int) -> Floats:
 
 
 def _learned(
-    level: Positions, truth: Floats, scale: Floats, spread: Spread, days: int, n_ages: int
+    today: Today, daily: Floats, truth: Floats, scale: Floats, spread: Spread, days: int
 ) -> Floats:
     """Return s^2 of each unit and age.
 
     In two rounds: the first learns how much today's nowcasts lack, the second adds that to the
     errors that were measured against them.
     """
+    level, n_ages = today.level, today.unseen.shape[1]
     s2 = np.ones((len(truth), n_ages))
-    if not len(spread.nowcasts) or spread.nowcasts.shape[2] < days:
+    if not len(spread.nowcasts) or not truth.shape[1]:
         return s2
-    past = windowed(spread.nowcasts, days)
+    back = np.arange(1, len(spread.nowcasts) + 1)
+    # sums reach back to dates that were final on that day already, and are today
+    older = back[:, None] + np.arange(n_ages, n_ages + days - 1)
+    place = np.minimum(older, daily.shape[1] - 1)
+    final = np.where(older < daily.shape[1], daily[:, place], np.nan)
+    past = windowed(np.concatenate([spread.nowcasts, final.transpose(1, 0, 2)], axis=2), days)
+    nothing = np.zeros((*spread.unseen.shape[:2], days - 1))
+    unseen = windowed(np.concatenate([spread.unseen, nothing], axis=2), days)
     width = past.shape[2]
-    back = np.arange(1, len(past) + 1)
     age = back[:, None] + np.arange(width)  # how old the target of that day is today
-    there = (age < truth.shape[1]) & (age >= SETTLING)
+    there = (age < truth.shape[1]) & (age >= SETTLING + today.silent)
     known = np.where(there, truth[:, np.minimum(age, truth.shape[1] - 1)], np.nan)
     error = known.transpose(1, 0, 2) - past
-    own = _scale(past, windowed(spread.unseen, days))
+    own = _scale(past, unseen)
     fade = 0.5 ** ((back - 1.0) / HALF_LIFE)
     live = np.isfinite(error)
     squares = np.where(live, error * error, 0.0)
     weights = np.zeros((len(truth), n_ages))
     weights[:, :width] = np.einsum("l,luh->uh", fade, live.astype(float))
     weights = _over_ages(weights)
-    young, place = age < n_ages, np.minimum(age, n_ages - 1)
+    young, at = age < n_ages, np.minimum(age, n_ages - 1)
     lacking = np.zeros_like(squares)
     for _ in range(2):
         ratio = np.where(live, (squares + lacking) / np.where(live, own, 1.0), 0.0)
@@ -168,7 +193,7 @@ def _learned(
         sums[:, :width] = np.einsum("l,luh->uh", fade, ratio)
         s2 = _drawn(level, _over_ages(sums), weights)
         variance = np.nan_to_num(s2 * scale)
-        lacking = np.where(young, variance[:, place], 0.0).transpose(1, 0, 2)
+        lacking = np.where(young, variance[:, at], 0.0).transpose(1, 0, 2)
     return s2
 
 

@@ -85,7 +85,8 @@ class ChainLadder:
         unseen = np.zeros_like(published)
         for age in range(snapshot.n_ages):
             weekday = snapshot.weekdays[snapshot.n_dates - 1 - age] if self.weekdays else 0
-            unseen[:, age] = published[:, age] * (1.0 / out[:, weekday, age] - 1.0)
+            seen = min(age, out.shape[2] - 1)
+            unseen[:, age] = published[:, age] * (1.0 / out[:, weekday, seen] - 1.0)
         return unseen
 
     def _shares(self, snapshot: Snapshot, squares: Floats) -> Floats:
@@ -154,6 +155,6 @@ class HazardLadder:
             share = np.clip((new + k * drawn) / (total + k), -0.2, 0.97)
             out = np.cumprod((1.0 - share)[:, ::-1], axis=1)[:, ::-1]
             for age in snapshot.n_dates - 1 - mine:
-                if age < snapshot.n_ages:
+                if age < min(snapshot.n_ages, snapshot.n_delays - 1):
                     unseen[:, age] = published[:, age] * (1.0 / out[:, age + 1] - 1.0)
         return unseen

@@ -67,6 +67,11 @@ class Nowcast:
         """The as-of date."""
         return self.triangle.as_of_date
 
+    @property
+    def silent(self) -> int:
+        """For how many periods nothing has been published (`tensortide.nowcast.silence`)."""
+        return self.today.silent
+
     def unit(self, **labels: Any) -> int:
         """Return the number of a unit: ``unit(age_group="80+")``, strata left out are summed."""
         for name in labels:
@@ -92,7 +97,8 @@ class Nowcast:
             tail = tail_share(self.triangle)
             sd = np.sqrt(((1.0 + tail) * sd) ** 2 + (DOUBT * tail * now) ** 2)
             now = (1.0 + tail) * now
-        return published, now, quantiles(published, now, sd, chosen.tolist())
+        found = quantiles(published, now, sd, chosen.tolist(), falls=self.today.falls)
+        return published, now, found
 
     def to_table(
         self,
@@ -196,6 +202,7 @@ class Nowcaster:
         self._trials = Trials() if validated else None
         self._spread = Spread()
         self._last: int | None = None
+        self._falls = False
         self._like: tuple[Any, ...] | None = None
         self.nowcast_: Nowcast | None = None
 
@@ -225,25 +232,28 @@ class Nowcaster:
     def _state(self) -> tuple[Any, ...]:
         states = [member.state for member in self._members]
         spread, trials = copy(self._spread), copy(self._trials)
-        return states, self._kept, spread, trials, self._last, self.nowcast_
+        seen = (self._last, self._like, self._falls, self.nowcast_)
+        return states, self._kept, spread, trials, seen
 
     def _restore(self, before: tuple[Any, ...]) -> None:
-        states, self._kept, self._spread, self._trials, self._last, self.nowcast_ = before
+        states, self._kept, self._spread, self._trials, seen = before
+        self._last, self._like, self._falls, self.nowcast_ = seen
         for member, state in zip(self._members, states, strict=True):
             member.state = state
 
     def _step(self, triangle: Triangle) -> Nowcast:
         missed = self._missing(triangle)
-        windows = [m.window(triangle.max_delay) for m in self._members]
-        widest = max(windows + [m.window(triangle.max_delay) for m in self._used])
-        whole = self._seen(triangle, widest)
+        whole = self._seen(triangle)
+        reach = triangle.max_delay + whole.silent
+        windows = [m.window(reach) for m in self._members]
+        whole = replace(whole, window=max(windows + [m.window(reach) for m in self._used]))
         units = Units.of(whole)
         parts = [
             units.total(model.step(whole.cut(window)))
             for model, window in zip(self._members, windows, strict=True)
         ]
         for ladder in self._used:
-            cut = whole.cut(ladder.window(triangle.max_delay))
+            cut = whole.cut(ladder.window(reach))
             part = ladder.unseen(cut, units)
             if self._members:  # beside models of cells: its cells, so that sums stay sums
                 part = units.total(part[-len(whole.cells) :])
@@ -257,14 +267,13 @@ class Nowcaster:
                     np.arange(len(self._members)) == chosen
                 )
         unseen = np.einsum("m,mua->ua", weights, np.array(parts))
-        told = whole.triangle if self.economy else triangle
-        return self._told(told, units, whole, unseen, missed)
+        return self._told(triangle, units, whole, unseen, missed)
 
-    def _seen(self, triangle: Triangle, widest: int) -> Snapshot:
+    def _seen(self, triangle: Triangle) -> Snapshot:
         """Return what the models are shown: the triangle, or totals and news."""
         if not self.economy:
             runs = silences(triangle)
-            return Snapshot(spread_back(triangle, runs), widest, silent=lasting(triangle, runs))
+            return Snapshot(spread_back(triangle, runs), 1, silent=lasting(triangle, runs))
         news = triangle.without_negatives()
         totals = triangle.collapsed(triangle.max_delay + BACK)
         if self._kept is not None and self._last is not None:
@@ -275,7 +284,8 @@ class Nowcaster:
             newest = totals.dates >= totals.n_dates - triangle.max_delay - BACK
             totals = totals._only(newest)
         self._kept = totals
-        return Snapshot(totals, widest, news._on(totals.labels, totals.first))
+        news = news._on(totals.labels, totals.first)
+        return Snapshot(totals, 1, news, silent=triangle.quiet)
 
     def _weights(self, *, silent: bool) -> Floats:
         """Return the share of each model and ladder in the average.
@@ -300,11 +310,15 @@ class Nowcaster:
         if missed:
             self._spread.skip(missed)
         self._spread._align(units.keys, unseen.shape[1])
-        today = Today(
-            units.level, units.total(snapshot.published), unseen, _past(triangle, units, snapshot)
-        )
+        past = _past(snapshot.triangle, units, snapshot)
+        published = units.total(snapshot.published)
+        self._falls = self._falls or bool((triangle.counts < 0.0).any())
+        today = Today(units.level, published, unseen, past, snapshot.silent, self._falls)
         before = Spread(list(self._spread.unit_keys), self._spread.nowcasts, self._spread.unseen)
-        self._spread.remember(units.keys, today.nowcast, unseen)
+        if snapshot.silent:  # a day without reports teaches nothing about days with them
+            self._spread.skip(1)
+        else:
+            self._spread.remember(units.keys, today.nowcast, unseen)
         self._last = triangle.last
         self._like = (triangle.strata, triangle.max_delay, triangle.every)
         self.nowcast_ = Nowcast(triangle, units, today, before)

@@ -83,6 +83,11 @@ def replay(
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
+    if not np.isfinite(truth).any():
+        raise InputError(
+            "no nowcast of these as-of dates can be scored: that takes counts which are final, "
+            f"{triangle.max_delay} {triangle.every}s after their date."
+        )
     return Replay(scored, units, chosen, days, truth, found, triangle.every)
 
 
@@ -124,11 +129,11 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
         last = triangle.last - triangle.max_delay
         if first > last:
             raise InputError(
-                "the triangle is too short for a replay: two weeks beyond the maximum delay have "
-                "to be there before the first as-of date, and the maximum delay after the last."
+                "the triangle is too short for a replay: the maximum delay and 14 periods have to "
+                "be there before the first as-of date, and the maximum delay after the last."
             )
         return first, last
-    if isinstance(dates, str) or not len(dates):
+    if isinstance(dates, str) or not isinstance(dates, Sequence | np.ndarray) or not len(dates):
         raise InputError("dates must be a list of as-of dates, the first and the last at least.")
     asked = np.array([as_day(d, "dates") for d in dates], "datetime64[D]")
     first, last = (complete_until(day, triangle.every) for day in (asked.min(), asked.max()))
@@ -156,6 +161,11 @@ def _truth(
     horizons: int,
 ) -> Floats:
     """Return the final count of every target; NaN where it is not in the data."""
+    if (triangle.strata, triangle.every) != (whole.triangle.strata, whole.triangle.every):
+        raise InputError(
+            "the settled counts must have the strata and periods of the triangle: "
+            f"{', '.join(whole.triangle.strata) or 'none'}, by {whole.triangle.every}."
+        )
     cells = np.zeros((len(whole.cells), triangle.n_dates))
     place = {
         tuple(known[c] for known, c in zip(whole.triangle.labels, row, strict=True)): k
@@ -166,12 +176,15 @@ def _truth(
         for row in np.unique(triangle.codes, axis=0)
     ]
     totals = triangle.totals(triangle.strata)
+    for key, k in place.items():  # a label of which nothing is known has no final count
+        if any(part not in known for part, known in zip(key, triangle.labels, strict=True)):
+            cells[k] = np.nan
     for key in keys:
         if key in place:
             at = tuple(k.index(part) for k, part in zip(triangle.labels, key, strict=True))
             cells[place[key]] = totals[at]
     daily = units.total(cells)
-    complete = triangle.last - triangle.max_delay - triangle.first
+    complete = triangle.last - triangle.quiet - triangle.max_delay - triangle.first
     daily[:, complete + 1 :] = np.nan
     sums = windowed(daily, days)  # of the dates t .. t + days - 1
     found = np.full((len(scored), len(daily), horizons), np.nan)

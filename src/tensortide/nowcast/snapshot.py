@@ -56,8 +56,8 @@ class Snapshot:
 
     @property
     def n_ages(self) -> int:
-        """Ages of dates that are not complete yet."""
-        return min(self.triangle.max_delay, self.triangle.n_dates)
+        """Ages of dates that are not complete yet; a silence keeps dates open."""
+        return min(self.triangle.max_delay + self.silent, self.triangle.n_dates)
 
     @cached_property
     def cells(self) -> Positions:
@@ -89,10 +89,14 @@ class Snapshot:
 
     @cached_property
     def by_date(self) -> Floats:
-        """What is published of each date of the window, all strata together, oldest first."""
+        """What is published of each date of the window, all strata together, oldest first.
+
+        Without what came in a silence that lasts.
+        """
         t = self.triangle
         first = t.n_dates - self.n_dates
         kept = (t.dates >= first) & t.within()
+        kept &= t.dates + t.delays < t.n_dates - self.silent
         sums = np.bincount(t.dates[kept] - first, t.counts[kept], self.n_dates)
         return np.asarray(sums, np.float64)
 

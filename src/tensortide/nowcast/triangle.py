@@ -26,7 +26,8 @@ class Triangle:
     """Published increments, listed sparsely; make one with `from_table` or `from_line_list`.
 
     `codes` has a column per stratum (positions in `labels`), `dates` are periods from `first`
-    on, `last` is the as-of period.  Delays above `max_delay` are kept apart as overflow: they
+    on, `last` is the as-of period; of the last `quiet` periods nothing has been published yet.
+    Delays above `max_delay` are kept apart as overflow: they
     belong to no cell of the triangle, but to the settled count.
 
     >>> triangle = Triangle.from_table(
@@ -48,6 +49,7 @@ class Triangle:
     last: int
     max_delay: int
     every: str = "day"
+    quiet: int = 0
 
     # ------------------------------------------------------------------ making
 
@@ -198,19 +200,26 @@ class Triangle:
         seen = self.first + self.dates + self.delays <= last
         if not seen.any():
             raise InputError(f"nothing had been reported as of {day}; choose a later day.")
+        quiet = max(0, last - (self.last - self.quiet))
         # what is reported later, an older date or a new label, does not exist yet either
-        return replace(self._only(seen), last=last)._from_first()._with_known_labels()
+        view = replace(self._only(seen), last=last, quiet=quiet)
+        return view._from_first()._with_known_labels()
 
     def until(self, date: Any) -> Triangle:
-        """Return the triangle known to a later day on which nothing more was reported."""
+        """Return the triangle as of a later day, nothing having been published since."""
         day = as_day(date, "as_of")
         last = complete_until(day, self.every)
+        if last > self.last and self.every != "day":
+            raise InputError(
+                f"as_of {day} is after the last {self.every} that was over when the newest report "
+                f"was made, which ended on {self.as_of_date}."
+            )
         if last - self.last > self.max_delay:
             raise InputError(
                 f"the last report is of {self.as_of_date}, more than the maximum delay of "
                 f"{self.max_delay} {self.every}s before {day}; there is nothing to nowcast from."
             )
-        return replace(self, last=max(last, self.last))
+        return replace(self, last=max(last, self.last), quiet=max(last - self.last, 0))
 
     def select(self, **labels: Any) -> Triangle:
         """Return the records of some labels: ``select(age_group=["80+"])``."""

@@ -8,6 +8,7 @@ import pytest
 import tensortide as tt
 from tensortide.nowcast import Nowcaster, Triangle
 from tensortide.nowcast.hub import hub_rows, hub_table, total_label
+from tests.nowcast.examples import START, simulated
 
 COLUMNS = ["location", "age_group", "forecast_date", "target_end_date", "quantile", "value"]
 
@@ -103,3 +104,14 @@ def test_the_studies_run_and_draw(real_data, tmp_path):
         assert f"| {level} | chain-ladder weekday |" in text
     assert max(STUDIES["nowcast-choices"].last, "2021-11-21") == "2021-11-21"
     assert STUDIES["nowcast"].first > "2022-04-29"
+
+
+def test_one_label_is_its_own_sum_and_final_counts_fill_the_horizons():
+    triangle = simulated(places=1, max_delay=7)
+    nowcast = Nowcaster(1).update(triangle.as_of(START + 60))
+    rows = hub_rows(nowcast)
+    keys = list(zip(*(rows[n].to_pylist() for n in ("location", "age_group", "target_end_date",
+                                                    "quantile")), strict=True))  # fmt: skip
+    assert len(keys) == len(set(keys)) == 29 * 7 * 2  # p0, and the whole
+    old = [r for r in rows.to_pylist() if r["target_end_date"] == (START + 40).item()]
+    assert {r["value"] for r in old} == {triangle.as_of(START + 60).totals()[34:41].sum()}

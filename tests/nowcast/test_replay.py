@@ -175,6 +175,7 @@ def test_more_than_two_dates_are_those_that_are_scored():
     assert some.truth.shape[2] == triangle.max_delay  # fewer than 29 horizons
 
 
+@pytest.mark.filterwarnings("ignore:.*it is not over yet")
 def test_weeks_are_scored_one_by_one():
     import datetime as dt
 

@@ -79,3 +79,59 @@ def test_a_triangle_that_is_known_until_later_is_nowcast_from_its_last_report():
     assert 0.3 < now[0, 0] / triangle.totals()[61] < 3.0
     with pytest.raises(tt.InputError, match="more than the maximum delay of 12 days before"):
         view.until(START + 90)
+
+
+def test_intervals_know_that_nothing_is_known():
+    """In a silence they are wider, hold the truth, and are forgotten afterwards."""
+    triangle = simulated(days=110, max_delay=20, rate=60.0, correct=0.0)
+    late, truth = with_holiday(triangle), triangle.totals()
+    widths, held = {}, []
+    nowcaster = Nowcaster(2)
+    for day in range(40, 95):
+        found = nowcaster.update(late.as_of(START + day)).quantiles((0.025, 0.5, 0.975), days=7)[2][
+            0
+        ]
+        widths[day] = found[0, 2] - found[0, 0]
+        if FIRST < day < END:
+            sums = np.array([truth[day - h - 6 : day - h + 1].sum() for h in range(10)])
+            held.extend((found[:10, 0] <= sums) & (sums <= found[:10, 2]))
+    assert np.mean(held) > 0.85
+    assert widths[END - 1] > 2.0 * widths[FIRST - 1]
+    assert widths[END + 10] < 2.0 * widths[FIRST - 1]
+
+
+def test_one_stray_report_does_not_end_a_silence():
+    triangle = simulated(days=110, max_delay=20, rate=60.0, correct=0.0)
+    late = with_holiday(triangle).as_of(START + 78)
+    stray = replace(
+        late,
+        codes=np.concatenate([late.codes, [[0]]]),
+        dates=np.append(late.dates, 75),
+        delays=np.append(late.delays, 1),
+        counts=np.append(late.counts, 1.0),
+    )
+    assert silences(stray) == silences(late) == [(FIRST, 79)]
+    now = [Nowcaster(2).update(t).quantiles()[1][0, :7] for t in (late, stray)]
+    np.testing.assert_allclose(now[0], now[1], atol=3.0)
+
+
+def test_an_epidemic_that_ends_is_no_silence():
+    came = [200, 160, 110, 70, 44, 30, 22, 16, 9, 4, 4, 2, 4, 3, 0, 0, 0]
+    n = 40
+    counts = np.full(n, 200.0)
+    counts[-len(came) :] = came
+    table = {"date": np.datetime64("2026-01-01") + np.arange(n), "delay": np.zeros(n, int),
+             "n": counts}  # fmt: skip
+    triangle = tt.nowcast.Triangle.from_table(
+        table, reference="date", delay="delay", count="n", max_delay=4
+    )
+    triangle = replace(triangle, last=triangle.first + n - 1)
+    assert silences(triangle) == []
+
+
+def test_a_backlog_that_comes_after_the_maximum_delay_was_due_within_it():
+    triangle = simulated(days=110, max_delay=7, rate=60.0, correct=0.0)
+    late = with_holiday(triangle, 70, 84).as_of(START + 95)
+    assert late.totals()[70:76].sum() == 0.0
+    mended = spread_back(late, silences(late))
+    np.testing.assert_allclose(mended.totals()[70:76], triangle.totals()[70:76])

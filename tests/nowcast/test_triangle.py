@@ -152,11 +152,47 @@ def test_weeks_run_from_monday_and_months_by_the_calendar():
 def test_a_week_that_is_not_over_has_not_been_reported():
     dates = ["2026-01-05", "2026-01-05", "2026-01-12"]
     table = {"date": dates, "report": ["2026-01-05", "2026-01-11", "2026-01-14"], "n": [3, 7, 9]}
-    weekly = read(table, strata=(), delay=None, report="report", every="week")
+    with pytest.warns(tt.TensortideWarning, match="9 counts reported in the week from 2026-01-12"):
+        weekly = read(table, strata=(), delay=None, report="report", every="week")
     assert str(weekly.as_of_date) == "2026-01-11"
     assert weekly.totals().tolist() == [10.0]
     with pytest.raises(tt.InputError, match="before the first reference date"):
         weekly.as_of("2026-01-06")
+
+
+def test_reports_that_are_known_by_week_are_whole_weeks():
+    mondays = ["2026-01-05", "2026-01-05", "2026-01-12"]
+    table = {"date": mondays, "report": ["2026-01-05", "2026-01-12", "2026-01-12"], "n": [3, 7, 9]}
+    weekly = read(table, strata=(), delay=None, report="report", every="week")
+    by_delay = read(
+        table | {"delay": [0, 1, 0]}, strata=(), delay="delay", report=None, every="week"
+    )
+    assert str(weekly.as_of_date) == str(by_delay.as_of_date) == "2026-01-18"
+    assert weekly.totals().tolist() == by_delay.totals().tolist() == [10.0, 9.0]
+
+
+def test_the_maximum_delay_goes_with_the_period():
+    table = {"date": ["2026-01-05", "2026-01-12"], "delay": [0, 0], "n": [3, 4]}
+    for every, most in (("day", 40), ("week", 8)):
+        made = tt.nowcast.Triangle.from_table(
+            table, reference="date", delay="delay", count="n", every=every
+        )
+        assert made.max_delay == most
+
+
+def test_a_mistyped_year_and_german_dates_are_noticed():
+    table = {"date": ["2026-01-05", "2206-01-06"], "delay": [0, 0], "n": [3, 4]}
+    with pytest.warns(tt.TensortideWarning, match="days without any 'date' after 2026-01-05"):
+        read(table, strata=())
+    table = {"date": ["31.01.2026"], "delay": [0], "n": [3]}
+    with pytest.raises(tt.InputError, match="year-month-day, such as 2026-01-31"):
+        read(table, strata=())
+
+
+def test_ages_are_in_their_natural_order():
+    ages = ["15-34", "5-14", "0-4", "80+"]
+    table = {"date": ["2026-01-05"] * 4, "delay": [0] * 4, "n": [1, 2, 3, 4], "age": ages}
+    assert read(table, strata=["age"]).labels == (("0-4", "5-14", "15-34", "80+"),)
 
 
 def test_daily_totals_are_differenced_before_they_become_weeks():
@@ -225,10 +261,16 @@ def test_mistakes_of_the_table_are_named(change, options, words):
 
 
 def test_early_reports_can_be_dropped():
-    kept = read(GOOD | {"delay": [1, -2]}, strata=(), early="drop")
+    with pytest.warns(tt.TensortideWarning, match="1 of 2 rows are dropped"):
+        kept = read(GOOD | {"delay": [1, -2]}, strata=(), early="drop")
     assert kept.totals().tolist() == [1.0, 0.0]
-    with pytest.raises(tt.InputError, match="no row is left"):
+    with (
+        pytest.warns(tt.TensortideWarning, match="2 of 2 rows"),
+        pytest.raises(tt.InputError, match="no row is left"),
+    ):
         read(GOOD | {"delay": [-1, -2]}, strata=(), early="drop")
+    with pytest.raises(tt.InputError, match="are the two columns swapped"):
+        read(GOOD | {"delay": [-1, -2]}, strata=())
 
 
 def test_repeated_cells_need_a_word_from_the_user():

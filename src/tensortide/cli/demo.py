@@ -22,7 +22,7 @@ from tensortide.report.page import write_report
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.run import Tracker
 
-DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 30
+DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 20
 FIRST_REPORTS = "first-reports.csv"
 _MARK = "made-by-tensortide-demo"
 
@@ -142,7 +142,7 @@ def _nowcast(folder: Path, seed: int) -> Table:
         read_source(str(folder / FIRST_REPORTS)), reference="date", report="reported",
         count="count", strata=["place", "age"], max_delay=N_DELAYS - 1,
     )  # fmt: skip
-    nowcaster = Nowcaster(2)
+    nowcaster = Nowcaster()
     for back in range(WARM_UP, -1, -1):
         nowcast = nowcaster.update(triangle.as_of(triangle.as_of_date - back))
     write_nowcast_page(nowcast, folder / "nowcast.html", "Admissions (simulated), nowcast")
@@ -152,7 +152,7 @@ def _nowcast(folder: Path, seed: int) -> Table:
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
     published, _, found = nowcast.quantiles((0.025, 0.5, 0.975))
     dates = triangle.days()[::-1]
-    for age in (0, 1, 2, 4):
+    for age in (3, 2, 1, 0):
         low, middle, high = (f"{v:,.0f}" for v in found[0, age])
         cells = (f"{published[0, age]:,.0f}", middle, f"{low} to {high}")
         table.add_row(str(dates[age]), *cells, f"{truth[-1 - age]:,.0f}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -347,8 +348,13 @@ def reproduce(
     run(experiment, seeds=seeds, quick=quick, out=out, document=document, as_json=as_json)
 
 
+def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"tensortide: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence on standard error and exit code 2."""
+    warnings.showwarning = _tell_warning
     try:
         app()
     except TensortideError as error:

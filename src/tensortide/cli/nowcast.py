@@ -22,6 +22,7 @@ from tensortide.nowcast.replayed import Replay
 from tensortide.nowcast.replaying import OURS, as_of_days, replay
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
+from tensortide.readers.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 #: names that columns often have, for a first look at somebody's file
 GUESSES = {
     "reference": ("reference_date", "reference", "date", "event_date", "onset_date", "onset"),
-    "report": ("report_date", "reported", "report", "reporting_date"),
+    "report": (
+        "report_date", "reported", "report", "reporting_date", "notified", "notification_date",
+        "publication_date", "published",
+    ),
     "delay": ("delay",),
-    "count": ("count", "n", "cases", "value", "confirm"),
-}
+    "count": ("count", "n", "cases", "value", "confirm", "total"),
+}  # fmt: skip
 SHOWN = 14  # dates in the table on the screen
+FEW = 7  # earlier nowcasts below which intervals are not learned yet
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Wanted:
     as_of: str | None
     first: str | None
     last: str | None
-    days: int
+    days: int | None
     ranks: str | tuple[int, ...]
     warm_up: int
     replay: bool
@@ -63,6 +68,7 @@ class Wanted:
     out: Path | None
     page: Path | None
     as_json: bool
+    source: str
 
 
 def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Triangle:
@@ -100,16 +106,15 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
 def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     """Nowcast, print, write."""
     _check(wanted)
-    ends = [d for d in (wanted.first, wanted.last) if d is not None]
     last = wanted.as_of or wanted.last or str(triangle.as_of_date)
-    first = wanted.first or last
+    first = (None if wanted.as_of else wanted.first) or last
     longer = triangle.until(last)
-    _tell(triangle, last, wanted)
-    triangle = longer
-    nowcast, tables = _stepped(triangle, first, last, wanted)
+    _tell_overflow(triangle, wanted)
+    nowcast, tables = _stepped(longer, first, last, wanted)
+    _tell_silence(nowcast, wanted)
     past = None
     if wanted.replay:
-        past = _replayed(triangle, wanted, [first, last] if ends or wanted.as_of else [])
+        past = _replayed(longer.as_of(last), wanted)
         _print_replay(past, as_json=wanted.as_json)
         if wanted.form == "table":
             tables = [past.to_table()]
@@ -131,20 +136,35 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
             screen.print(f"{wanted.page}: {size / 1e6:.1f} MB; open it in a browser.")
 
 
-def _tell(triangle: Triangle, last: str, wanted: Wanted) -> None:
+def _tell_overflow(triangle: Triangle, wanted: Wanted) -> None:
     """Say what of the data is not in the numbers."""
-    screen = Console(stderr=True, highlight=False)
     late = float(triangle.counts[~triangle.within()].sum())
-    every = triangle.every
     if late and not wanted.as_json:
-        screen.print(
+        Console(stderr=True, highlight=False).print(
             f"{late:,.0f} of {triangle.counts.sum():,.0f} counts came later than "
-            f"{triangle.max_delay} {every}s (--max-delay): they belong to no final count."
+            f"{counted(triangle.max_delay, triangle.every)} (--max-delay): they belong to no final "
+            "count.",
+            soft_wrap=True,
         )
-    if as_day(last, "--as-of") > triangle.as_of_date and not wanted.as_json:
+
+
+def _tell_silence(nowcast: Nowcast, wanted: Wanted) -> None:
+    """Say what is not known yet, and what the intervals rest on."""
+    screen, every = Console(stderr=True, highlight=False), nowcast.triangle.every
+    if wanted.as_json:
+        return
+    if nowcast.silent:
         screen.print(
-            f"The last report is of {triangle.as_of_date}; what came after it, until {last}, "
-            "is taken as not published yet."
+            f"For {counted(nowcast.silent, every)} hardly anything has been reported: taken as not "
+            "published yet.",
+            soft_wrap=True,
+        )
+    past = int(np.isfinite(nowcast.spread.nowcasts).any(axis=(1, 2)).sum())
+    if past < FEW:
+        screen.print(
+            f"The intervals are a guess: there {'is' if past == 1 else 'are'} "
+            f"{counted(past, 'earlier nowcast')} to learn from.",
+            soft_wrap=True,
         )
 
 
@@ -170,19 +190,22 @@ def _rows(nowcast: Nowcast, wanted: Wanted, totals: Sequence[str]) -> pa.Table:
         return hub_rows(nowcast, totals=totals)
     import pyarrow as pa
 
-    table = nowcast.to_table(days=wanted.days)
+    table = nowcast.to_table(days=wanted.days or 1)
     as_of = pa.array(np.full(table.num_rows, nowcast.as_of_date))
     return table.add_column(0, "as_of", as_of)
 
 
-def _replayed(triangle: Triangle, wanted: Wanted, ends: Sequence[str]) -> Replay:
+def _replayed(triangle: Triangle, wanted: Wanted) -> Replay:
     models: dict[str, Any] = {OURS: lambda: Nowcaster(wanted.ranks)}
     from tensortide.nowcast.ladder import BASELINES
 
     for name, ladder in BASELINES.items():
         models[name] = lambda ladder=ladder: Nowcaster((), [ladder])
-    days = None if wanted.days == 1 else wanted.days
-    return replay(triangle, models, list(ends) or None, days=days, warm_up=wanted.warm_up)
+    ends = None
+    if wanted.first or wanted.last:
+        last = wanted.last or str(triangle.as_of_date)
+        ends = [wanted.first or last, last]
+    return replay(triangle, models, ends, days=wanted.days, warm_up=wanted.warm_up)
 
 
 def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
@@ -204,10 +227,16 @@ def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
         report = guess("report", None)
         delay = guess("delay", None) if report is None and not columns.line_list else None
     count = None if columns.line_list else guess("count", columns.count)
-    if reference is None or (report is None and delay is None):
+    lacking = []
+    if reference is None:
+        lacking.append("the reference date (--reference)")
+    if report is None and delay is None:
+        lacking.append("the report date (--report)" if columns.line_list else
+                       "the report date (--report) or delay (--delay)")  # fmt: skip
+    if lacking:
         raise InputError(
-            "say which columns hold the reference date (--reference) and the report date "
-            f"(--report) or delay (--delay); the columns are {', '.join(map(repr, names))}."
+            f"say which column holds {' and which '.join(lacking)}; the columns are "
+            f"{', '.join(map(repr, names))}."
         )
     if count is None and not columns.line_list:
         raise InputError(
@@ -219,15 +248,17 @@ def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
 
 def _print(nowcast: Nowcast, wanted: Wanted) -> None:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
-    published, _, found = nowcast.quantiles(levels, days=wanted.days)
+    published, _, found = nowcast.quantiles(levels, days=wanted.days or 1)
     dates = nowcast.triangle.days()[::-1]
-    what = "" if wanted.days == 1 else f", sums of {wanted.days} dates"
+    what = "" if (wanted.days or 1) == 1 else f", sums of {wanted.days} dates"
     over = ", all strata together" if nowcast.units.strata else ""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left",
                   title=f"As of {nowcast.as_of_date}{what}{over}")  # fmt: skip
     for header in ("date", "reported so far", "median", "50 % interval", "95 % interval"):
         table.add_column(header, justify="right")
     live = np.flatnonzero(np.isfinite(published[0]))
+    if not len(live):
+        raise InputError(f"there are no {wanted.days} dates to sum yet; choose a smaller --sum.")
     for age in live[:SHOWN][::-1]:
         low, quarter, middle, three, high = (f"{v:,.0f}" for v in found[0, age])
         reported = f"{published[0, age]:,.0f}"
@@ -237,8 +268,8 @@ def _print(nowcast: Nowcast, wanted: Wanted) -> None:
 
 
 def _print_json(nowcast: Nowcast, wanted: Wanted) -> None:
-    for row in nowcast.to_table(days=wanted.days).to_pylist():
-        print(json.dumps(row, default=str))
+    for row in nowcast.to_table(days=wanted.days or 1).to_pylist():
+        print(json.dumps({"as_of": str(nowcast.as_of_date)} | row, default=str))
 
 
 def _print_replay(past: Replay, *, as_json: bool) -> None:
@@ -270,8 +301,11 @@ def _print_replay(past: Replay, *, as_json: bool) -> None:
 def _check(wanted: Wanted) -> None:
     if wanted.form not in ("table", "hub"):
         raise InputError(f"--format must be table or hub, not {wanted.form!r}.")
-    if wanted.as_of and (wanted.first or wanted.last):
-        raise InputError("give either --as-of, or --from and --to.")
+    if wanted.as_of and (wanted.first or wanted.last) and not wanted.replay:
+        raise InputError("give either --as-of, or --from and --to (both with --replay only).")
+    ends = [as_day(d, n) for d, n in ((wanted.first, "--from"), (wanted.last, "--to")) if d]
+    if ends != sorted(ends):
+        raise InputError(f"--from {wanted.first} is after --to {wanted.last}.")
     if wanted.form == "hub" and wanted.out is None:
         raise InputError("--format is about the file: name one with -o.")
     if wanted.out is not None and wanted.out.suffix not in (".csv", ".parquet"):
@@ -279,6 +313,8 @@ def _check(wanted: Wanted) -> None:
     for path in (wanted.out, wanted.page):
         if path is not None and not path.parent.is_dir():
             raise FileError(f"{path}: there is no folder {path.parent}.")
+        if path is not None and path.exists() and path.resolve() == Path(wanted.source).resolve():
+            raise InputError(f"{path} is the source: choose another file for the result.")
 
 
 def _write(tables: list[pa.Table], out: Path) -> None:

@@ -29,8 +29,13 @@ def nowcast(
         str | None, typer.Option(help="Columns of strata, with commas: location,age.")
     ] = None,
     max_delay: Annotated[
-        int, typer.Option(min=1, help="Delay after which a count is final; later is overflow.")
-    ] = 40,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Delay after which a count is final; later is overflow. Without it 40 days, 8 "
+            "weeks, 12 months, 8 quarters or 10 years.",
+        ),
+    ] = None,
     every: Annotated[
         str, typer.Option(help="Length of a period: day, week, month, quarter, year.")
     ] = "day",
@@ -48,8 +53,11 @@ def nowcast(
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last as-of day of the range.")] = None,
     days: Annotated[
-        int, typer.Option("--sum", min=1, help="Sums of so many dates: 7 for a week.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--sum", min=1, help="Sums of so many dates; without it 1, and 7 days for --replay."
+        ),
+    ] = None,
     ranks: Annotated[
         str,
         typer.Option(
@@ -88,7 +96,11 @@ def nowcast(
     pages = [Path(name) for name in given if name.endswith((".html", ".htm"))]
     dates = [name for name in given if not name.endswith((".html", ".htm"))]
     if len(pages) > 1 or len(dates) > 1:
-        raise InputError("--report takes one column of report dates and one page at most.")
+        raise InputError(
+            "--report takes one column of report dates and one page at most; a page ends in .html."
+        )
+    if dates and delay is not None:
+        raise InputError("give the report date (--report) or the delay (--delay), not both.")
     listed = tuple(name.strip() for name in strata.split(",")) if strata else ()
     columns = Columns(reference, dates[0] if dates else None, delay, count, listed, line_list)
     try:
@@ -99,7 +111,7 @@ def nowcast(
         ) from None
     wanted = Wanted(
         as_of, first, last, days, numbers, warm_up, replay, form, out,
-        pages[0] if pages else None, as_json,
+        pages[0] if pages else None, as_json, source,
     )  # fmt: skip
     options = {"max_delay": max_delay, "cumulative": cumulative, "every": every,
                "duplicates": duplicates, "early": early}  # fmt: skip

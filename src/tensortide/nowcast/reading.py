@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +13,13 @@ import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.data.tables import Table
-from tensortide.errors import InputError
+from tensortide.errors import InputError, TensortideWarning
 from tensortide.nowcast.calendar import Days, check_every, complete_until, first_days, periods_of
 from tensortide.nowcast.triangle import Triangle
 from tensortide.validate import check_choice, check_count
 
+USUAL = {"day": 40, "week": 8, "month": 12, "quarter": 8, "year": 10}  # maximum delays
+GAP = 400  # days without a date that look like a typing error
 LONGEST = 100_000  # days from the first to the last date: more is a typing error
 
 
@@ -24,7 +28,7 @@ class Reading:
     """How a table is to be understood."""
 
     strata: Sequence[str]
-    max_delay: int
+    max_delay: int | None
     cumulative: bool
     every: str
     duplicates: str
@@ -32,12 +36,20 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
-        check_count("max_delay", self.max_delay, least=1)
         check_every(self.every)
+        if self.max_delay is None:
+            object.__setattr__(self, "max_delay", USUAL[self.every])
+        check_count("max_delay", self.max_delay, least=1)
         check_choice("duplicates", self.duplicates, ("error", "sum", "last"))
         check_choice("early", self.early, ("error", "drop"))
         if isinstance(self.strata, str) or not all(isinstance(s, str) for s in self.strata):
             raise InputError(f"strata must be a list of column names, not {self.strata!r}.")
+
+    @property
+    def longest(self) -> int:
+        """The maximum delay."""
+        assert self.max_delay is not None
+        return self.max_delay
 
 
 def read_table(
@@ -78,8 +90,19 @@ def read_table(
             f"the dates span {int(days.max()) - int(days.min()):,} days; is one of them a typing "
             f"error? The first is in {reference!r}, row {int(days.argmin())}."
         )
+    gaps = np.diff(np.unique(days))
+    if every == "day" and len(gaps) and int(gaps.max()) > GAP:
+        before = np.unique(days)[int(gaps.argmax())]
+        warnings.warn(
+            f"there are {int(gaps.max()):,} days without any {reference!r} after "
+            f"{np.datetime64(int(before), 'D')}; is a date before or after them a typing error?",
+            TensortideWarning,
+            stacklevel=3,
+        )
     # rows are told apart, and totals differenced, by their days; only then periods are made
-    codes, days, delays, counts = _distinct(codes, days, delays, counts, rules, used)
+    codes, days, delays, counts = _distinct(
+        codes, days, delays, counts, rules, [n for n in used if n != count]
+    )
     if rules.cumulative:
         counts = _increments(codes, days, counts)
     if not (counts != 0.0).any():
@@ -105,10 +128,20 @@ def _by_period(
         seen = (days + delays).astype("datetime64[D]")
         delays = periods_of(seen, every) - dates
         last = max(complete_until(seen.max(), every), int(dates.min()))
+        if (first_days(periods_of(seen, every), every) == seen).all():
+            last = int(periods_of(seen, every).max())  # reports are known by period: each is whole
     first = int(dates.min())
-    live = (counts != 0.0) & (dates + delays <= last)  # a week that is not over is not reported
+    over = dates + delays <= last  # a week that is not over is not reported
+    live = (counts != 0.0) & over
     if not live.any():
         raise InputError(f"no {every} is over: there is nothing to complete yet.")
+    if not over.all():
+        warnings.warn(
+            f"{counts[~over].sum():,.0f} counts reported in the {every} from "
+            f"{first_days(last + 1, every)} on are left out: it is not over yet.",
+            TensortideWarning,
+            stacklevel=4,
+        )
     return Triangle(
         tuple(rules.strata),
         tuple(labels),
@@ -118,7 +151,7 @@ def _by_period(
         counts[live],
         first,
         last,
-        rules.max_delay,
+        rules.longest,
         every,
     )._summed()
 
@@ -163,9 +196,17 @@ def _from_text(texts: list[str], name: str) -> Days:
         except ValueError:
             row = texts.index(text)
             raise InputError(
-                f"{name!r} has {text!r} in row {row}, which is no date; write 2021-11-22."
+                f"{name!r} has {text!r} in row {row}, which is no date; {_advice(text)}."
             ) from None
     return np.array([found[text] for text in texts], "datetime64[D]")
+
+
+def _advice(text: str) -> str:
+    found = re.fullmatch(r"\s*(\d{1,2})[./](\d{1,2})[./](\d{4})\s*", text)
+    if found:
+        day, month, year = found.groups()
+        return f"dates are written year-month-day, such as {year}-{month:>02}-{day:>02}"
+    return "dates are written year-month-day, such as 2026-01-31"
 
 
 def _delays(table: Table, name: str) -> Positions:
@@ -182,12 +223,18 @@ def _strata(table: Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]], 
     codes = np.zeros((table.n_records, len(names)), np.int64)
     for axis, name in enumerate(names):
         column = table.labels(name)
-        order = sorted(range(len(column.distinct)), key=lambda k: str(column.distinct[k]))
+        order = sorted(range(len(column.distinct)), key=lambda k: _natural(column.distinct[k]))
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         labels.append(tuple(column.distinct[k] for k in order))
         codes[:, axis] = place[column.codes]
     return labels, codes
+
+
+def _natural(label: Any) -> list[tuple[bool, int, str]]:
+    """Return a key by which 5-14 comes before 15-34."""
+    parts = re.split(r"(\d+)", str(label))
+    return [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts if p]
 
 
 def _checked(delays: Positions, rules: Reading, table: Table, reference: str, second: str) -> Flags:
@@ -198,8 +245,16 @@ def _checked(delays: Positions, rules: Reading, table: Table, reference: str, se
         raise InputError(
             f"{int(early.sum())} of {len(delays)} rows are reported before their reference date, "
             f"the first in row {row} ({reference} {table.columns[reference][row].as_py()}, "
-            f"{second} {table.columns[second][row].as_py()}); correct them, or drop them with "
-            "early='drop' (--early drop)."
+            f"{second} {table.columns[second][row].as_py()}); "
+            + ("are the two columns swapped?" if 2 * int(early.sum()) > len(delays) else
+               "correct them, or drop them with early='drop' (--early drop).")
+        )  # fmt: skip
+    if early.any():
+        warnings.warn(
+            f"{int(early.sum())} of {len(delays)} rows are dropped: reported before their "
+            "reference date.",
+            TensortideWarning,
+            stacklevel=4,
         )
     return np.asarray(~early)
 
@@ -224,8 +279,8 @@ def _distinct(
             rows = sorted((int(order[at - 1]), int(order[at])))
             raise InputError(
                 f"{int((~new).sum())} rows repeat a cell, first rows {rows[0]} and {rows[1]} (same "
-                f"{', '.join(map(repr, used))} but the count); say duplicates='sum' or "
-                "'last' (--duplicates sum)."
+                f"{', '.join(map(repr, used))}); does another column tell them apart (strata, "
+                "--strata)? Else say duplicates='sum' or 'last' (--duplicates sum)."
             )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(order)) - 1

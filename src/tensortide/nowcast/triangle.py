@@ -63,7 +63,7 @@ class Triangle:
         delay: str | None = None,
         count: str = "count",
         strata: Sequence[str] = (),
-        max_delay: int = 40,
+        max_delay: int | None = None,
         cumulative: bool = False,
         every: str = "day",
         duplicates: str = "error",
@@ -73,7 +73,8 @@ class Triangle:
 
         With `cumulative` a count is the total as published at that report; else what came new.
         Several rows of one cell: ``"error"``, ``"sum"`` or ``"last"``; reports before their
-        reference date: ``"error"`` or ``"drop"``.
+        reference date: ``"error"`` or ``"drop"``.  Without a `max_delay` it is 40 days, 8 weeks,
+        12 months, 8 quarters or 10 years.
         """
         from tensortide.nowcast.reading import Reading, read_table
 
@@ -88,7 +89,7 @@ class Triangle:
         reference: str,
         report: str,
         strata: Sequence[str] = (),
-        max_delay: int = 40,
+        max_delay: int | None = None,
         every: str = "day",
         early: str = "error",
     ) -> Triangle:

@@ -91,7 +91,7 @@ def test_intervals_know_that_nothing_is_known():
         found = nowcaster.update(late.as_of(START + day)).quantiles((0.025, 0.5, 0.975), days=7)[2][
             0
         ]
-        widths[day] = found[0, 2] - found[0, 0]
+        widths[day] = (found[0, 2] - found[0, 0]) / found[0, 1]
         if FIRST < day < END:
             sums = np.array([truth[day - h - 6 : day - h + 1].sum() for h in range(10)])
             held.extend((found[:10, 0] <= sums) & (sums <= found[:10, 2]))

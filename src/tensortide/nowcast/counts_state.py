@@ -114,8 +114,9 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
     """Return a start from the data: components that report a little faster or slower."""
     rng = np.random.default_rng(seed)
     recent, n_delays = snapshot.recent, snapshot.n_delays
-    # one count in all: a delay that was never seen must not weigh because there are many
-    delays = np.bincount(recent.delays, recent.counts, n_delays) + 1.0 / n_delays
+    delays: Floats = np.bincount(recent.delays, recent.counts, n_delays).astype(np.float64)
+    # a delay that was never seen must not weigh because there are many of them
+    delays = delays + min(1.0, 0.02 * max(float(delays.sum()), 1.0) / n_delays)
     delays /= delays.sum()
     offset = snapshot.triangle.n_dates - snapshot.n_dates
     dates = np.bincount(recent.dates - offset, recent.counts, snapshot.n_dates)

@@ -38,7 +38,16 @@ def test_the_page_shows_everything_and_complains_of_nothing(page, browser, width
     assert tab.title() == "Late counts <simulated>"
     for section in SECTIONS:
         assert tab.locator(f"#{section}").bounding_box()["height"] > 40
-    for figure in ("nowcast", "week", "delay", "course", "triangle", "wis", "coverage"):
+    for figure in (
+        "nowcast",
+        "week",
+        "delay",
+        "course",
+        "triangle",
+        "wis",
+        "coverage",
+        "coverage-95",
+    ):
         assert tab.locator(f"#{figure}-figure .main-svg").count() > 0, figure
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 

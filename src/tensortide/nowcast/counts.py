@@ -80,12 +80,18 @@ def fitted(
     watch: bool = False,
 ) -> Fit:
     """Minimise the objective of a day, from yesterday's state or from scratch."""
-    first_day = before is None
-    start = (
-        first_state(snapshot, rank, seed)
-        if before is None
-        else aligned(snapshot, before, settings.fade)
-    )
+    if before is not None:
+        problem = _problem(snapshot, aligned(snapshot, before, settings.fade), settings)
+        return _swept(problem, settings.max_sweeps, watch=watch)
+    start = first_state(snapshot, rank, seed)
+    problem = _problem(snapshot, start, settings, first_day=True)
+    return _swept(problem, settings.first_sweeps, watch=watch)
+
+
+def _problem(
+    snapshot: Snapshot, start: CountState, settings: Settings, *, first_day: bool = False
+) -> Problem:
+    """Return the objective of a day at its start."""
     prior = date_prior(
         start.dates,
         snapshot.n_dates,
@@ -97,12 +103,14 @@ def fitted(
     start = replace(start, dates=np.maximum(prior.rows, 1e-6))
     weights = cell_weights(snapshot, settings.fade)
     start, exposure = weekday_factors(snapshot, start, settings, weights)
-    problem = Problem(
+    return Problem(
         snapshot, start, prior.mean, exposure, settings, weights=weights, first_day=first_day
     )
-    sweeps = settings.first_sweeps if first_day else settings.max_sweeps
+
+
+def _swept(problem: Problem, sweeps: int, *, watch: bool) -> Fit:
     values = problem.descend(sweeps, watch=watch)
-    return Fit(problem.finished(), exposure, tuple(values))
+    return Fit(problem.finished(), problem.exposure, tuple(values))
 
 
 def unseen(snapshot: Snapshot, fit: Fit, settings: Settings) -> Floats:

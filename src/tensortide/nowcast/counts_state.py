@@ -12,6 +12,9 @@ from tensortide.core.types import Floats
 from tensortide.nowcast.snapshot import Snapshot
 
 
+LEAN, JITTER = 0.5, 0.1  # of the first components: slow labels to slow ones, and chance
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The constants of the model, chosen on forecast dates before 2021-11-22.
@@ -29,7 +32,7 @@ class Settings:
     window: int = 60
     pull: float = 1.0
     pull_delays: float = 5.0
-    first_sweeps: int = 50
+    first_sweeps: int = 100
     least: float = 1.0
     common: float = 10.0
     new: float = 0.3
@@ -127,8 +130,11 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
     strata = []
     for axis, known in enumerate(snapshot.triangle.labels or ((None,),)):
         codes = recent.codes[:, axis] if recent.codes.shape[1] else np.zeros_like(recent.dates)
-        sums = np.bincount(codes, recent.counts, len(known))
-        rows = sums[:, None] * np.exp(0.2 * rng.standard_normal((len(known), rank))) + 1.0
+        sums = np.bincount(codes, recent.counts, len(known)).astype(np.float64)
+        late = np.bincount(codes, recent.counts * recent.delays, len(known)).astype(np.float64)
+        lean = LEAN * _standardised(late, sums)[:, None] * np.linspace(1.0, -1.0, rank)
+        rows = sums[:, None] * np.exp(lean + JITTER * rng.standard_normal((len(known), rank)))
+        rows = rows + 1.0
         strata.append(rows / rows.sum(axis=0))
     n_sites = len(strata[0])
     return CountState(
@@ -140,6 +146,14 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
         np.ones((snapshot.n_weekdays, n_delays)),
         snapshot.triangle.last - snapshot.n_dates + 1,
     )
+
+
+def _standardised(late: Floats, sums: Floats) -> Floats:
+    """Return how slowly each label reports beside the others, in standard deviations."""
+    mean = (late + 10.0 * late.sum() / max(float(sums.sum()), 1.0)) / (sums + 10.0)
+    gap = mean - late.sum() / max(float(sums.sum()), 1.0)
+    size = float(np.sqrt(np.average(gap**2, weights=sums + 1e-9)))
+    return np.clip(gap / size, -2.0, 2.0) if size > 1e-9 else np.zeros_like(gap)
 
 
 def aligned(snapshot: Snapshot, state: CountState, fade: float | None = None) -> CountState:

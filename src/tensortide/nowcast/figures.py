@@ -31,6 +31,9 @@ def nowcast_figure(
     past = _settled(nowcast, unit, days)
     x_open = [str(d) for d in dates[:n_ages]][::-1]
     bands = [_plain(found[unit, ::-1, k]) for k in range(len(levels))]
+    if len(past):  # the ribbon begins where everything is known
+        x_open = [str(dates[n_ages]), *x_open]
+        bands = [[*_plain(past[:1]), *band] for band in bands]
     data = [
         _band(x_open, bands[0], bands[4], "95 % interval", "rgba(0,114,178,0.18)"),
         _band(x_open, bands[1], bands[3], "50 % interval", "rgba(0,114,178,0.40)"),
@@ -39,11 +42,12 @@ def nowcast_figure(
     shown = past[: _BEFORE + 1]
     x_past = [str(d) for d in dates[n_ages : n_ages + len(shown)]][::-1]
     reported = [*_plain(shown[::-1]), *_plain(published[unit, ::-1])]
-    data.append(_line([*x_past, *x_open], reported, "reported so far", ORANGE, width=2, dash="dot"))
+    x_all = [*x_past, *(str(d) for d in dates[:n_ages][::-1])]
+    data.append(_line(x_all, reported, "reported so far", ORANGE, width=2, dash="dot"))
     if later is not None:
         truth = _later(nowcast, unit, days, later)
-        x, y = [*x_past, *x_open], _plain(truth[: n_ages + len(shown)][::-1])
-        data.append(_line(x, y, "as it turned out", BLACK, width=2))
+        y = _plain(truth[: n_ages + len(shown)][::-1])
+        data.append(_line(x_all, y, "as it turned out", BLACK, width=2))
     layout = _layout("counts" if days == 1 else f"{days}-day sums")
     who = [str(label) for label in nowcast.units.keys[unit] if label is not None]
     words = ", ".join([*who, f"as of {nowcast.as_of_date}"])
@@ -68,6 +72,7 @@ def triangle_figure(triangle: Triangle, dates: int = 60) -> dict[str, Any]:
         "colorbar": _log_ticks(float(np.nanmax(np.maximum(square, 0.0)))),
     }  # fmt: skip
     layout = _layout("reference date", x=f"delay ({triangle.every}s)")
+    layout["xaxis"] |= _whole(triangle.max_delay)
     layout["yaxis"] |= {"autorange": "reversed", "rangemode": "normal", "type": "category",
                         "nticks": 10}  # fmt: skip
     layout["height"] = 460
@@ -88,8 +93,9 @@ def delay_figure(triangle: Triangle, by: str | None = None) -> dict[str, Any]:
         share = _cumulated(groups[k, :complete])
         colour, dash = _style(len(data))
         data.append(_line(list(range(len(share))), _plain(share), names[k], colour, dash=dash))
-    layout = _layout("reported", x=f"delay ({triangle.every}s)")
+    layout = _layout("share reported", x=f"delay ({triangle.every}s)")
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    layout["xaxis"] |= _whole(triangle.max_delay)
     return {"data": data, "layout": layout}
 
 
@@ -112,8 +118,9 @@ def delay_course_figure(
         colour, dash = _style(len(data))
         word = "on the day" if delay == 0 else f"within {delay} {triangle.every}s"
         data.append(_line(dates, _plain(share), word, colour, dash=dash))
-    layout = _layout("reported")
+    layout = _layout("share reported")
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    layout["showlegend"] = True
     return {"data": data, "layout": layout}
 
 
@@ -122,23 +129,28 @@ def wis_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
     return _by_horizon(replay, level, "wis", "mean WIS")
 
 
-def coverage_figure(replay: Replay, level: str = "all") -> dict[str, Any]:
+def coverage_figure(
+    replay: Replay, level: str = "all", intervals: tuple[float, ...] = (0.5, 0.95)
+) -> dict[str, Any]:
     """Draw how often the 50 % and 95 % intervals hold the truth, by horizon."""
-    figure = _by_horizon(replay, level, "coverage_50", "covered")
-    more = _by_horizon(replay, level, "coverage_95", "covered")
-    for line in more["data"]:
-        line["showlegend"] = False
-    figure["data"] += more["data"]
+    figure: dict[str, Any] = {}
+    for interval in intervals:
+        part = _by_horizon(
+            replay, level, f"coverage_{100 * interval:.0f}", "intervals with the truth"
+        )
+        for line in part["data"]:
+            line["showlegend"] = not figure
+        figure = {**part, "data": figure.get("data", []) + part["data"]}
     n = replay.truth.shape[2]
     figure["layout"]["annotations"] = []
-    for aim in (0.5, 0.95):
+    for aim in intervals:
         words = f"aim of the {100 * aim:.0f} % intervals"
         figure["data"].append(_line([0, n - 1], [aim, aim], words, GREY, width=1, dash="dot"))
         figure["data"][-1]["showlegend"] = False
         figure["layout"]["annotations"].append(
             _note(words, x=n - 1, y=aim - 0.01, xanchor="right", yanchor="top")
         )
-    figure["layout"]["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
+    figure["layout"]["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.05]}
     return figure
 
 
@@ -227,6 +239,11 @@ def _layout(unit: str, x: str = "") -> dict[str, Any]:
         "hovermode": "x unified",
         "height": 320,
     }
+
+
+def _whole(most: int) -> dict[str, Any]:
+    """Return ticks at whole numbers."""
+    return {"dtick": max(1, round(most / 10)), "tick0": 0}
 
 
 def _style(k: int) -> tuple[str, str]:

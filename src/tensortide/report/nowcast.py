@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.nowcast import figures
+from tensortide.readers.words import counted
 from tensortide.report.shell import page_around, write_page
 
 if TYPE_CHECKING:
@@ -46,25 +47,55 @@ def nowcast_html(nowcast: Nowcast, title: str, replay: Replay | None = None) -> 
     if replay is not None:
         sections.append(_past(replay))
         drawn["wis-figure"] = figures.wis_figure(replay)
-        drawn["coverage-figure"] = figures.coverage_figure(replay)
+        drawn["coverage-figure"] = figures.coverage_figure(replay, intervals=(0.5,))
+        drawn["coverage-95-figure"] = figures.coverage_figure(replay, intervals=(0.95,))
     return page_around(escape(title), "\n".join(sections), drawn)
 
 
 def _facts(nowcast: Nowcast) -> str:
     triangle = nowcast.triangle
-    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975))
-    open_dates = int(np.isfinite(published[0]).sum())
+    open_dates = nowcast.today.published.shape[1]
     shown = [
         ("as of", str(nowcast.as_of_date)),
         ("reported", f"{triangle.counts.sum():,.0f}"),
-        (f"{triangle.every}s still open", f"{open_dates}"),
-        ("reported for them", f"{np.nansum(published[0]):,.0f}"),
-        ("expected in the end", f"{np.nansum(found[0, :, 1]):,.0f}"),
+        (f"{triangle.every}{'' if open_dates == 1 else 's'} still open", f"{open_dates}"),
+        *_newest(nowcast),
     ]
     shown += [(name, f"{len(known):,}") for name, known in
               zip(triangle.strata, triangle.labels, strict=True)]  # fmt: skip
     cards = "".join(f'<div class="fact"><b>{v}</b>{escape(k)}</div>' for k, v in shown)
     return f'<div class="facts">{cards}</div>'
+
+
+def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
+    """Return what the newest week, or period, comes to."""
+    every = nowcast.triangle.every
+    days, words = (7, "last seven days") if every == "day" else (1, f"last {every}")
+    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
+    if np.isnan(published[0, 0]):
+        return []
+    low, middle, high = (f"{v:,.0f}" for v in found[0, 0])
+    return [
+        (f"reported so far, {words}", f"{published[0, 0]:,.0f}"),
+        (f"expected in the end ({low} to {high})", middle),
+    ]
+
+
+def _notes(nowcast: Nowcast) -> str:
+    """Tell what is not in the numbers."""
+    triangle, notes = nowcast.triangle, []
+    late = float(triangle.counts[~triangle.within()].sum())
+    if nowcast.silent:
+        notes.append(
+            f"For {counted(nowcast.silent, triangle.every)} hardly anything has been reported: "
+            "that is taken as not published yet."
+        )
+    if late:
+        notes.append(
+            f"{late:,.0f} counts came later than {counted(triangle.max_delay, triangle.every)} and "
+            "belong to no final count."
+        )
+    return "".join(f"<p>{escape(note)}</p>" for note in notes)
 
 
 def _today(nowcast: Nowcast) -> str:
@@ -79,7 +110,7 @@ def _today(nowcast: Nowcast) -> str:
         "yet. The dotted line is what has been reported, the ribbon what the final count will "
         "be: it lies in the dark band with a chance of one half, in the light one with 95 %.</p>"
         '<div class="figure" id="nowcast-figure">Drawing ...</div>'
-        f"{week}{_table(nowcast)}</section>"
+        f"{week}{_notes(nowcast)}{_table(nowcast)}</section>"
     )
 
 
@@ -120,7 +151,7 @@ def _strata(nowcast: Nowcast) -> str:
             f'<th class="number">{n}</th>' for n in ("reported so far", "median", "95 % interval")
         )
         parts.append(
-            f'<div class="scroll"><table><tr><th>{escape(name)}</th>{head}</tr>'
+            f'<h3>{escape(name)}</h3><div class="scroll"><table><tr><th></th>{head}</tr>'
             f"{''.join(rows)}</table></div>"
         )
     if not parts:
@@ -169,11 +200,16 @@ def _past(replay: Replay) -> str:
     names = ("WIS", "relative", "50 % covers", "95 % covers", "bias", "MAE")
     head = "".join(f'<th class="number">{n}</th>' for n in names)
     first, last = replay.dates[0], replay.dates[-1]
+    what = (
+        f"single {replay.every}s" if replay.days == 1 else f"sums of {replay.days} {replay.every}s"
+    )
     return (
         f'<section id="past"><h2>How good it would have been</h2><p>Every {replay.every} from '
         f"{first} to {last} was nowcast with what was known then, and scored by what came later. "
-        "WIS is the weighted interval score (lower is better), relative to the chain-ladder.</p>"
+        f"Targets are {what}. WIS is the weighted interval score (lower is better), relative to "
+        "the chain-ladder; the pictures are about all strata together.</p>"
         f'<div class="scroll"><table><tr><th>level</th><th>model</th>{head}</tr>{"".join(rows)}'
         '</table></div><div class="figure" id="wis-figure">Drawing ...</div>'
-        '<div class="figure" id="coverage-figure">Drawing ...</div></section>'
+        '<div class="figure" id="coverage-figure">Drawing ...</div>'
+        '<div class="figure" id="coverage-95-figure">Drawing ...</div></section>'
     )

@@ -96,12 +96,12 @@ def test_reports_that_contradict_replace_the_total_and_keep_the_mix():
 T = np.arange(N_DATES)
 CURVES = {
     # the bound is the error beside chain-ladder's, which assumes nothing of the dates
-    "outbreak": (np.where(T < 35, 0.2, np.minimum(0.2 * 2 ** ((T - 35) / 4), 200.0)), 65, 80, 2.0),
-    "jump": (np.where(T < 55, 0.3, 100.0), 55, 75, 2.6),
+    "outbreak": (np.where(T < 35, 0.2, np.minimum(0.2 * 2 ** ((T - 35) / 4), 200.0)), 65, 80, 1.5),
+    "jump": (np.where(T < 55, 0.3, 100.0), 55, 75, 1.3),
     "large numbers": (20_000 * np.exp(0.8 * np.sin(T / 14)), 60, 78, 1.5),
     # the line overshoots a sharp peak for some days
-    "fall": (1000 * np.exp(-np.abs(T - 58) / np.where(T < 58, 20, 8)), 54, 76, 2.1),
-    "steady": (np.full(N_DATES, 200.0), 60, 78, 1.1),
+    "fall": (1000 * np.exp(-np.abs(T - 58) / np.where(T < 58, 20, 8)), 54, 76, 2.4),
+    "steady": (np.full(N_DATES, 200.0), 60, 78, 1.0),
 }
 
 

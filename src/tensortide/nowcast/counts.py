@@ -9,7 +9,8 @@ factors (marked 0) and G, a day minimises
   + sum_r n_r [ D(A_k; A_k0) + D(P; P0) ]      D(z; z0) = sum z - z0 log z   pull to yesterday
   + sum_tr s_t ( C - m log C )                                           smooth dates
 
-with ``n_r`` the counts of a component in the window (so yesterday weighs as much as the window)
+with ``n_r`` the counts of a component in the window (so yesterday weighs as much as the window;
+a component that has few is drawn to the mean of all, too: `Settings.least`, `Settings.common`)
 and m a local line through the totals, times weekday, times each component's local share, drawn
 to what a date has reported where the line deserves no trust (`tensortide.nowcast.dates`).  Every
 block update is the exact minimum of a bound that touches this objective (expectation and

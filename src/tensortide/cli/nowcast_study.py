@@ -181,7 +181,7 @@ def _pictures(result: Replay, stem: Path) -> list[Path]:
                     label=line["name"] if line.get("showlegend", True) else None,
                 )  # fmt: skip
             axis.set_title(LEVELS.get(level, level), loc="left", fontsize=11)
-            axis.set_ylim(bottom=0.0)
+            axis.set_ylim(bottom=0.0, top=1.05 if name == "coverage" else None)
             axis.grid(color="#dfe4ea", linewidth=0.6)
             for side in ("top", "right"):
                 axis.spines[side].set_visible(False)

@@ -101,14 +101,18 @@ def run_study(study: Study, out: Path, *, quick: bool) -> tuple[str, list[Path]]
         first, warm = last - 2, 7
         models = {name: models[name] for name in (OURS, BASE, WEEKDAY)}
     plain = replay(triangle, models, [first, last], warm_up=warm)
-    parts = [_table(plain, "count at 40 days")]
-    files = _pictures(plain, out / study.name)
-    if study.settled:
-        chosen = {n: m for n, m in models.items() if n != "economy"}
-        settled = replay(triangle, chosen, [first, last], warm_up=warm, settled=settled_counts())
-        parts.append(_table(settled, "settled count (version of 2024-02-06)"))
-        parts.append(_log_table(plain))
-    return "\n\n".join(parts), files
+    if not study.settled:
+        drawn = {name: plain.quantiles[name] for name in (OURS, BASE, WEEKDAY)}
+        files = _pictures(replace(plain, quantiles=drawn), out / study.name)
+        return _choices_table(plain), files
+    chosen = {n: m for n, m in models.items() if n != "economy"}
+    settled = replay(triangle, chosen, [first, last], warm_up=warm, settled=settled_counts())
+    parts = [
+        _table(plain, "count at 40 days"),
+        _table(settled, "settled count (version of 2024-02-06)"),
+        _log_table(plain),
+    ]
+    return "\n\n".join(parts), _pictures(plain, out / study.name)
 
 
 def german_triangle() -> Triangle:
@@ -149,6 +153,24 @@ def _table(result: Replay, truth: str) -> str:
              f"{row['mae']:.2f}"]
         )  # fmt: skip
     return f"**Truth: {truth}**\n\n" + markdown(head, lines)
+
+
+def _choices_table(result: Replay) -> str:
+    """One line a model, one column a level: relative WIS and the 95 % intervals' coverage."""
+    found = {(r["model"], r["level"]): r for r in result.summary(base=BASE).to_pylist()}
+    lines = [
+        [model]
+        + [
+            f"{row['relative_wis']:.3f} ({row['coverage_95']:.0%})"
+            for row in (found[model, level] for level in result.level_names)
+        ]
+        for model in result.quantiles
+    ]
+    head = ["model", *(LEVELS[level] for level in result.level_names)]
+    return (
+        f"**WIS relative to {BASE} (cover of the 95 % intervals), count at 40 days**\n\n"
+        + markdown(head, lines)
+    )
 
 
 def _log_table(result: Replay) -> str:

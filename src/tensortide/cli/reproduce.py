@@ -78,8 +78,10 @@ def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
     _make_folder(out)
     plotting()
     markdown, files = run_study(STUDIES[name], out, quick=quick)
+    kept = out / f"{name}.md"
+    _write(kept, f"# {STUDIES[name].title}\n\n{markdown}\n")
     print(f"\n{STUDIES[name].title}\n\n{markdown}")
-    print("\nfigures: " + ", ".join(map(str, files)), flush=True)
+    print("\ntable and figures: " + ", ".join(map(str, [kept, *files])), flush=True)
     if document is not None:
         _write(document, _inserted(text, name, markdown))
 

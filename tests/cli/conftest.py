@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+
+COMMAND = Path(sys.executable).with_name("tensortide")
+
+
+def wait_for(condition, seconds=60):
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @dataclass

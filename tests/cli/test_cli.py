@@ -7,13 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import tensortide as tt
-
-COMMAND = Path(sys.executable).with_name("tensortide")
+from tests.cli.conftest import COMMAND
 
 
 def run(*words: str, width: int = 120) -> subprocess.CompletedProcess[str]:
@@ -116,3 +114,19 @@ def test_a_pipe_that_closes_early_gets_no_traceback():
     )
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["trak"], "'trak'"),
+        (["nowcast"], "'source'. See `tensortide nowcast --help`."),
+        (["track", "x.csv", "--into", "r", "--rank", "0"], "'--rank'"),
+        (["nowcast", "x.csv", "--max-delay", "0"], "'--max-delay'"),
+    ],
+)
+def test_a_mistake_in_the_words_is_one_sentence(words, told):
+    done = run(*words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1

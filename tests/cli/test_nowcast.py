@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
+import os
+import signal
+import subprocess
+import termios
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensortide as tt
+from tests.cli.conftest import COMMAND, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +195,26 @@ def test_a_replay_is_written_with_its_truths(run, reports, tmp_path):
     )
     assert len(set(table["as_of"].to_pylist())) == 3
     assert "chain-ladder weekday" in set(table["model"].to_pylist())
+
+
+def test_ctrl_c_is_one_word_and_leaves_no_file(reports, tmp_path):
+    out = tmp_path / "q.csv"
+    process = subprocess.Popen(
+        [str(COMMAND), "nowcast", "-", *WORDS, "--report", "reported", "-o", str(out)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    written = os.write(process.stdin.fileno(), reports.read_bytes()[:60_000])  # and never an end
+    wait_for(lambda: unread(process.stdin.fileno()) < written)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.decode().strip().splitlines()[-1] == "tensortide: stopped."
+    assert "Traceback" not in err.decode()
+    assert not out.exists()
+
+
+def unread(pipe: int) -> int:
+    """Return the number of bytes that nobody has read from a pipe yet."""
+    found = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, found)
+    return found[0]

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import tensortide as tt
-from tests.cli.test_cli import COMMAND
+from tests.cli.conftest import COMMAND, wait_for
 from tests.feeds.samples import csv_text, json_text, rows, write
 
 WORDS = ["--modes", "place,age,date", "--value", "count", "--rank", "2"]
@@ -275,13 +274,6 @@ def started(*words):
     return subprocess.Popen(
         [str(COMMAND), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

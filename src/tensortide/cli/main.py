@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -12,6 +13,8 @@ import typer
 
 from tensortide.cli.nowcast_command import nowcast
 from tensortide.errors import TensortideError
+
+INTERRUPTED = 130  # the exit code of Ctrl-C
 
 app = typer.Typer(
     name="tensortide",
@@ -352,14 +355,34 @@ def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"tensortide: {message}", file=sys.stderr)
 
 
+# Typer may carry its own copy of click: usage errors are known by a child that Typer exports.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def _usage(error: Any) -> str:
+    """Return a usage error as one sentence (or nothing, where the help was the answer)."""
+    message = error.format_message().strip()
+    if not message:
+        return ""
+    message += "" if message.endswith((".", "?")) else "."
+    command = error.ctx.command_path if error.ctx else "tensortide"
+    return f"tensortide: {message} See `{command} --help`."
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence on standard error and exit code 2."""
     warnings.showwarning = _tell_warning
     try:
-        app()
+        code = app(standalone_mode=False)
     except TensortideError as error:
         print(f"tensortide: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
+    except _UsageError as error:
+        print(_usage(error), file=sys.stderr)
+        raise SystemExit(2) from None
+    except BrokenPipeError:  # whoever read the output has enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    if code == INTERRUPTED:
         print("tensortide: stopped.", file=sys.stderr)
-        raise SystemExit(130) from None
+    raise SystemExit(code)

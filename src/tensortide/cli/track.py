@@ -83,7 +83,7 @@ def run_track(
             told.summary("stopped")
             if not drive.watch:
                 told.note("Everything up to here is kept; the same command goes on.")
-                raise
+                raise SystemExit(130) from None
             return
         except TensortideError:
             if told.n_steps:

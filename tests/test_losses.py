@@ -388,6 +388,19 @@ def test_a_value_outside_the_loss_leaves_the_model_as_it_was():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial", "gamma"])
+def test_values_as_small_as_what_stands_for_zero_are_refused(loss):
+    with pytest.raises(tt.InputError, match="largest value is 8e-09; give the values in a smaller"):
+        tt.OnlineCP(1, loss=loss).fit(np.full((3, 3), 8e-9))
+
+
+def test_a_mode_with_no_penalty_is_a_mode_without_one():
+    _, x = counts(13)
+    plain, listed = (tt.OnlineCP(2, penalties=p).fit(x) for p in (None, {0: []}))
+    for a, b in zip(plain.factors_, listed.factors_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_too_many_zeros_for_a_loss_that_has_to_look_at_each_are_refused():
     coords = np.array([[0, 0, 0], [999, 999, 999]])
     batch = tt.Batch(coords, np.array([1.0, 1.0]), shape=(1000, 1000, 1000))

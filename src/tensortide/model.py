@@ -19,7 +19,7 @@ from tensortide.ahead import Ahead
 from tensortide.core.complete import Complete, box_values
 from tensortide.core.factors import Factors, values_at
 from tensortide.core.flows import begin, preparation, step
-from tensortide.core.losses import check_values
+from tensortide.core.losses import check_unit, check_values
 from tensortide.core.outcome import begin_step, commit, undo
 from tensortide.core.prepare import Effort, Prepared, prepare
 from tensortide.core.products import dot
@@ -84,6 +84,7 @@ class Model:
         first = first_cells(rules, arrival)
         change, cells = first.change, first.cells
         check_values(loss_of(recipe), cells.values)
+        check_unit(loss_of(recipe), cells.values)
         known = modes.copy()
         if effort.given is not None:  # rows that are given can be held fixed
             known.append(arrival.fresh)

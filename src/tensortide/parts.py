@@ -54,7 +54,8 @@ def composed(
         per_mode = [[] for _ in modes.names]
         for mode, parts in given.items():
             per_mode[modes.index(mode)] += parts
-    return with_parts(method, loss_for(loss), per_mode or None, absent_zero=absent == "zero")
+    parts_given = per_mode if any(per_mode) else None
+    return with_parts(method, loss_for(loss), parts_given, absent_zero=absent == "zero")
 
 
 def loss_of(method: Method) -> Loss:

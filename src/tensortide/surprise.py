@@ -272,8 +272,11 @@ def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
 
     every = np.arange(len(judged.values))
     chance, low, high = judged.tails(every) if len(every) else (np.empty(0),) * 3
-    cells = [_named(arrival, modes, place)[0] for place in judged.incoming.places(every)]
-    columns: dict[str, Any] = {name: [cell[name] for cell in cells] for name in modes.names}
+    places = judged.incoming.places(every)
+    columns: dict[str, Any] = {}
+    for mode, name in enumerate(modes.names):
+        used, which = np.unique(places[:, mode], return_inverse=True)
+        columns[name] = pa.array([_label(arrival, modes, mode, int(p)) for p in used]).take(which)
     found = {
         "value": judged.values, "expected": judged.expected, "low": low, "high": high,
         "probability": chance,
@@ -285,11 +288,16 @@ def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
 def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:
     """Return the labels of a cell, and the modes in which its label is new."""
     cell, fresh = {}, []
-    for mode, (name, labels) in enumerate(zip(modes.names, modes.labels, strict=True)):
-        position, old = int(place[mode]), arrival.old_shape[mode]
-        if position >= old:
+    for mode, name in enumerate(modes.names):
+        position = int(place[mode])
+        if position >= arrival.old_shape[mode]:
             fresh.append(name)
-        known = position < len(labels)
-        label = labels.label(position) if known else arrival.fresh[mode][position - old]
-        cell[name] = label.item() if isinstance(label, np.generic) else label
+        cell[name] = _label(arrival, modes, mode, position)
     return cell, fresh
+
+
+def _label(arrival: Arrival, modes: Modes, mode: int, position: int) -> Any:
+    labels, old = modes.labels[mode], arrival.old_shape[mode]
+    known = position < len(labels)
+    label = labels.label(position) if known else arrival.fresh[mode][position - old]
+    return label.item() if isinstance(label, np.generic) else label

@@ -218,3 +218,15 @@ def unread(pipe: int) -> int:
     found = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, found)
     return found[0]
+
+
+def test_words_that_do_not_go_together_and_capitals_of_a_file(run, reports, tmp_path):
+    done = run("nowcast", str(reports), "--line-list", "--count", "count", "--report", "reported")
+    assert done.returncode == 2
+    assert "--count does not go with --line-list" in done.stderr
+    words = [*WORDS, "--report", "reported"]
+    words[words.index("7")] = "60"
+    done = run("nowcast", str(reports), *words, "-o", str(tmp_path / "Q.CSV"))
+    assert done.returncode == 0, done.stderr
+    assert "cover 45 days, less than the maximum delay of 60" in " ".join(done.stderr.split())
+    assert pacsv.read_csv(tmp_path / "Q.CSV").num_rows

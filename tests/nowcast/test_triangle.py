@@ -244,6 +244,7 @@ GOOD = {"date": ["2021-11-01", "2021-11-02"], "delay": [1, 0], "n": [1, 2], "rep
         ({"date": [1, 2]}, {}, "'date' must hold dates"),
         ({"n": [1.0, float("nan")]}, {}, "'n'"),
         ({"n": [0, 0]}, {}, "all counts are zero"),
+        ({"n": [0, -3]}, {}, "no count is above zero"),
         ({"date": ["2021-11-01", "0021-11-01"]}, {}, "typing error"),
         ({}, {"count": "cases"}, "no column 'cases'"),
         ({}, {"strata": "place"}, "strata must be a list"),
@@ -258,6 +259,46 @@ GOOD = {"date": ["2021-11-01", "2021-11-02"], "delay": [1, 0], "n": [1, 2], "rep
 def test_mistakes_of_the_table_are_named(change, options, words):
     with pytest.raises(tt.InputError, match=words):
         read(GOOD | change, **{"strata": (), "duplicates": "error"} | options)
+
+
+def falling(totals: bool) -> dict[str, list]:
+    """Twenty dates whose increments are 8, 4, 2; or their totals."""
+    counts = [8, 12, 14] if totals else [8, 4, 2]
+    days = [str(np.datetime64("2021-11-01") + t) for t in range(20)]
+    return {
+        "date": [d for d in days for _ in counts],
+        "delay": [0, 1, 2] * 20,
+        "n": counts * 20,
+    }
+
+
+@pytest.mark.parametrize("totals", [False, True])
+def test_totals_that_are_read_as_increments_are_doubted_and_the_other_way(totals):
+    meant = read(falling(totals), strata=(), cumulative=totals)
+    assert meant.totals()[0] == 14.0
+    words = "20 of 20 dates never fall.*--cumulative" if totals else "40 of 40 totals are lower"
+    with pytest.warns(tt.TensortideWarning, match=words):
+        read(falling(totals), strata=(), cumulative=not totals)
+
+
+def test_single_cases_and_flat_counts_are_no_reason_to_doubt():
+    table = falling(False) | {"n": [1] * 60}
+    assert read(table, strata=()).totals().sum() == 60.0
+    assert read(table, strata=(), cumulative=True).totals().sum() == 20.0
+
+
+def test_labels_that_look_like_one_are_doubted():
+    table = GOOD | {"place": ["North", "north "]}
+    with pytest.warns(tt.TensortideWarning, match="'place' has the labels 'North' and 'north '"):
+        assert read(table, strata=["place"]).labels == (("North", "north "),)
+
+
+def test_until_goes_forward_and_as_of_back():
+    triangle = read(GOOD, strata=())
+    again = triangle.until("2021-11-04").until("2021-11-05")
+    assert (again.quiet, again.n_dates) == (3, 5)
+    with pytest.raises(tt.InputError, match="2021-11-01 is before the last report.*as_of looks"):
+        triangle.until("2021-11-01")
 
 
 def test_early_reports_can_be_dropped():

@@ -79,6 +79,8 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
     screen = Console(stderr=True, highlight=False)
     found = _named(table.column_names, columns, screen)
     if columns.line_list:
+        if columns.count is not None:
+            raise InputError("--count does not go with --line-list: every row is one case.")
         if found.report is None:
             raise InputError("a line list has a report date in each row: name it with --report.")
         if options["cumulative"]:
@@ -108,7 +110,8 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     _check(wanted)
     last = wanted.as_of or wanted.last or str(triangle.as_of_date)
     first = (None if wanted.as_of else wanted.first) or last
-    longer = triangle.until(last)
+    later = as_day(last, "--as-of") > triangle.as_of_date
+    longer = triangle.until(last) if later else triangle
     _tell_overflow(triangle, wanted)
     nowcast, tables = _stepped(longer, first, last, wanted)
     _tell_silence(nowcast, wanted)
@@ -139,8 +142,15 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
 def _tell_overflow(triangle: Triangle, wanted: Wanted) -> None:
     """Say what of the data is not in the numbers."""
     late = float(triangle.counts[~triangle.within()].sum())
+    screen = Console(stderr=True, highlight=False)
+    if triangle.n_dates <= triangle.max_delay and not wanted.as_json:
+        screen.print(
+            f"The data cover {counted(triangle.n_dates, triangle.every)}, less than the maximum "
+            f"delay of {triangle.max_delay}: what comes later than was ever seen is not foreseen.",
+            soft_wrap=True,
+        )
     if late and not wanted.as_json:
-        Console(stderr=True, highlight=False).print(
+        screen.print(
             f"{late:,.0f} of {triangle.counts.sum():,.0f} counts came later than "
             f"{counted(triangle.max_delay, triangle.every)} (--max-delay): they belong to no final "
             "count.",
@@ -308,7 +318,7 @@ def _check(wanted: Wanted) -> None:
         raise InputError(f"--from {wanted.first} is after --to {wanted.last}.")
     if wanted.form == "hub" and wanted.out is None:
         raise InputError("--format is about the file: name one with -o.")
-    if wanted.out is not None and wanted.out.suffix not in (".csv", ".parquet"):
+    if wanted.out is not None and wanted.out.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"{wanted.out}: the file must end with .csv or .parquet.")
     for path in (wanted.out, wanted.page):
         if path is not None and not path.parent.is_dir():
@@ -324,7 +334,7 @@ def _write(tables: list[pa.Table], out: Path) -> None:
     table = pa.concat_tables(tables, promote_options="permissive")
     begun = out.with_name(f".{out.name}.begun")
     try:
-        if out.suffix == ".csv":
+        if out.suffix.lower() == ".csv":
             csv.write_csv(table, begun)
         else:
             parquet.write_table(table, begun)

@@ -368,6 +368,16 @@ def loss_for(loss: object) -> Loss:
     )
 
 
+def check_unit(loss: Loss, values: Floats) -> None:
+    """Refuse first values that are hardly larger than what stands for zero."""
+    largest = float(values.max(initial=0.0))
+    if loss.positive and 0.0 < largest < 1e4 * TINY:
+        raise InputError(
+            f"loss {loss.name!r} takes a model value of {TINY:g} for zero, and the largest value "
+            f"is {largest:.2g}; give the values in a smaller unit (scaled up)."
+        )
+
+
 def check_values(loss: Loss, values: Floats) -> None:
     """Refuse entries that a loss is not defined for."""
     bad = (values < loss.least) | (values > loss.most)

@@ -58,14 +58,14 @@ def distinct_cells(
     n_repeats = count_repeats(coords)
     if not n_repeats:
         return Cells(coords, values, weights, shape, 0)
-    repeats = (coords[1:] == coords[:-1]).all(axis=1)
+    new = changes(coords)
     if rule == "error":
-        first, second = _repeated_records(permutation, repeats)
+        first, second = _repeated_records(permutation, new)
         raise InputError(
             f"records {first} and {second} are for the same cell; pass duplicates='last', 'sum', "
             "'mean' or 'count' to say how to combine them."
         )
-    starts = np.flatnonzero(np.concatenate([[True], ~repeats]))
+    starts = np.flatnonzero(new)
     if rule == "last":
         ends = np.append(starts[1:], len(values)) - 1
         values, weights = values[ends], (weights[ends] if len(weights) else weights)
@@ -81,14 +81,23 @@ def unique_cells(coords: Places, shape: Shape) -> Places:
     [[0, 0], [1, 0]]
     """
     ordered = coords[lexsort(coords, np.array(shape, np.int64))]
-    first = np.ones(len(ordered), bool)
-    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return np.ascontiguousarray(ordered[first])
+    return np.ascontiguousarray(ordered[changes(ordered)])
 
 
-def _repeated_records(permutation: Positions, repeats: Flags) -> tuple[int, int]:
-    at = int(np.flatnonzero(repeats)[0])
-    return int(permutation[at]), int(permutation[at + 1])
+def changes(rows: Places | Positions) -> Flags:
+    """Return which rows of a sorted list are not the same as the one before.
+
+    >>> changes(np.array([[0, 1], [0, 1], [0, 2]])).tolist()
+    [True, False, True]
+    """
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return new
+
+
+def _repeated_records(permutation: Positions, new: Flags) -> tuple[int, int]:
+    at = int(np.flatnonzero(~new)[0])
+    return int(permutation[at - 1]), int(permutation[at])
 
 
 def _added_up(

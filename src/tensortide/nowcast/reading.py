@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
+from tensortide.data.cells import changes
 from tensortide.data.tables import Table
-from tensortide.errors import InputError, TensortideWarning
+from tensortide.errors import InputError
 from tensortide.nowcast.calendar import Days, check_every, complete_until, first_days, periods_of
+from tensortide.nowcast.doubts import doubt, doubt_dates, doubt_labels, doubt_totals
 from tensortide.nowcast.triangle import Triangle
 from tensortide.validate import check_choice, check_count
 
 USUAL = {"day": 40, "week": 8, "month": 12, "quarter": 8, "year": 10}  # maximum delays
-GAP = 400  # days without a date that look like a typing error
 LONGEST = 100_000  # days from the first to the last date: more is a typing error
 
 
@@ -90,23 +90,19 @@ def read_table(
             f"the dates span {int(days.max()) - int(days.min()):,} days; is one of them a typing "
             f"error? The first is in {reference!r}, row {int(days.argmin())}."
         )
-    gaps = np.diff(np.unique(days))
-    if every == "day" and len(gaps) and int(gaps.max()) > GAP:
-        before = np.unique(days)[int(gaps.argmax())]
-        warnings.warn(
-            f"there are {int(gaps.max()):,} days without any {reference!r} after "
-            f"{np.datetime64(int(before), 'D')}; is a date before or after them a typing error?",
-            TensortideWarning,
-            stacklevel=3,
-        )
+    if every == "day":
+        doubt_dates(days, reference)
     # rows are told apart, and totals differenced, by their days; only then periods are made
     codes, days, delays, counts = _distinct(
         codes, days, delays, counts, rules, [n for n in used if n != count]
     )
+    new = changes(np.column_stack([codes, days]))
+    doubt_totals(new, counts, cumulative=rules.cumulative)
     if rules.cumulative:
-        counts = _increments(codes, days, counts)
-    if not (counts != 0.0).any():
-        raise InputError("all counts are zero: there is nothing to complete.")
+        counts = _increments(new, counts)
+    if not (counts > 0.0).any():
+        what = "no count is above zero" if counts.any() else "all counts are zero"
+        raise InputError(f"{what}: there is nothing to complete.")
     return _by_period(labels, codes, days, delays, counts, rules, dated=report is not None)
 
 
@@ -136,11 +132,9 @@ def _by_period(
     if not live.any():
         raise InputError(f"no {every} is over: there is nothing to complete yet.")
     if not over.all():
-        warnings.warn(
+        doubt(
             f"{counts[~over].sum():,.0f} counts reported in the {every} from "
-            f"{first_days(last + 1, every)} on are left out: it is not over yet.",
-            TensortideWarning,
-            stacklevel=4,
+            f"{first_days(last + 1, every)} on are left out: it is not over yet."
         )
     return Triangle(
         tuple(rules.strata),
@@ -227,6 +221,7 @@ def _strata(table: Table, names: Sequence[str]) -> tuple[list[tuple[Any, ...]], 
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         labels.append(tuple(column.distinct[k] for k in order))
+        doubt_labels(name, labels[-1])
         codes[:, axis] = place[column.codes]
     return labels, codes
 
@@ -250,11 +245,9 @@ def _checked(delays: Positions, rules: Reading, table: Table, reference: str, se
                "correct them, or drop them with early='drop' (--early drop).")
         )  # fmt: skip
     if early.any():
-        warnings.warn(
+        doubt(
             f"{int(early.sum())} of {len(delays)} rows are dropped: reported before their "
-            "reference date.",
-            TensortideWarning,
-            stacklevel=4,
+            "reference date."
         )
     return np.asarray(~early)
 
@@ -270,8 +263,7 @@ def _distinct(
     """Return each cell once, by the rule for duplicates; order: strata, date, delay."""
     order = np.lexsort((delays, dates, *codes.T[::-1]))  # stable: rows keep their order
     key = np.column_stack([codes, dates, delays])[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (key[1:] != key[:-1]).any(axis=1)
+    new = changes(key)
     values = counts[order]
     if not new.all():
         if rules.duplicates == "error":
@@ -289,13 +281,10 @@ def _distinct(
     return key[:, :-2], key[:, -2], key[:, -1], values
 
 
-def _increments(codes: Positions, dates: Positions, totals: Floats) -> Floats:
+def _increments(new: Flags, totals: Floats) -> Floats:
     """Return what came new at each report; totals that fall give negative increments.
 
     The rows are sorted by their delays.
     """
-    group = np.column_stack([codes, dates])
-    new = np.ones(len(totals), bool)
-    new[1:] = (group[1:] != group[:-1]).any(axis=1)
     before = np.concatenate([[0.0], totals[:-1]])
     return np.asarray(totals - np.where(new, 0.0, before))

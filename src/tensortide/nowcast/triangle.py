@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
+from tensortide.data.cells import changes
 from tensortide.errors import InputError
 from tensortide.nowcast.calendar import Days, as_day, complete_until, first_days, last_days
 
@@ -210,6 +211,10 @@ class Triangle:
         """Return the triangle as of a later day, nothing having been published since."""
         day = as_day(date, "as_of")
         last = complete_until(day, self.every)
+        if last < self.last:
+            raise InputError(
+                f"{day} is before the last report, {self.as_of_date}: as_of looks back."
+            )
         if last > self.last and self.every != "day":
             raise InputError(
                 f"as_of {day} is after the last {self.every} that was over when the newest report "
@@ -220,7 +225,7 @@ class Triangle:
                 f"the last report is of {self.as_of_date}, more than the maximum delay of "
                 f"{self.max_delay} {self.every}s before {day}; there is nothing to nowcast from."
             )
-        return replace(self, last=max(last, self.last), quiet=max(last - self.last, 0))
+        return replace(self, last=last, quiet=self.quiet + last - self.last)
 
     def select(self, **labels: Any) -> Triangle:
         """Return the records of some labels: ``select(age_group=["80+"])``."""
@@ -245,9 +250,7 @@ class Triangle:
         order = np.lexsort((self.delays, self.dates, *self.codes.T[::-1]))
         counts = self.counts[order].copy()
         group = np.column_stack([self.codes, self.dates, self.within()])[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (group[1:] != group[:-1]).any(axis=1)
-        begin = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+        begin = np.maximum.accumulate(np.where(changes(group), np.arange(len(order)), 0))
         for at in np.flatnonzero(counts < 0.0):
             debt, counts[at] = -counts[at], 0.0
             for earlier in range(at - 1, begin[at] - 1, -1):

@@ -6,6 +6,8 @@ are left to others; the evaluation runs on the dates after them.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,7 +102,10 @@ def run_study(study: Study, out: Path, *, quick: bool) -> tuple[str, list[Path]]
     if quick:
         first, warm = last - 2, 7
         models = {name: models[name] for name in (OURS, BASE, WEEKDAY)}
+    began = time.perf_counter()
     plain = replay(triangle, models, [first, last], warm_up=warm)
+    taken = f"{len(models)} models, {len(plain.dates)} as-of dates and {warm} before them"
+    print(f"replay of {taken}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     if not study.settled:
         drawn = {name: plain.quantiles[name] for name in (OURS, BASE, WEEKDAY)}
         files = _pictures(replace(plain, quantiles=drawn), out / study.name)

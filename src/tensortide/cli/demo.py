@@ -70,7 +70,8 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
     name = "tensortide" if shutil.which("tensortide") else sys.argv[0]
     console.print(
         "\nNow with your own file, one row a value (the columns are guessed and said):\n"
-        f"   {name} track your.csv --into run\n"
+        f"   {name} track your.csv --into run   "
+        "(--step-by COLUMN: a step for each of its values; --first N: begin with N steps)\n"
         f"   {name} info run\n"
         f"   {name} report run -o page.html\n"
         f"   {name} nowcast your.csv --reference date --report report_date --count n",

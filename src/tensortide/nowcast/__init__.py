@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensortide.nowcast import plots
+    from tensortide.nowcast.counts_state import CHAIN_LADDER, Settings
     from tensortide.nowcast.hub import hub_table
     from tensortide.nowcast.ladder import BASELINES, ChainLadder, HazardLadder, Unadjusted
     from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINES",
+    "CHAIN_LADDER",
     "ChainLadder",
     "HazardLadder",
     "Nowcast",
     "Nowcaster",
     "Replay",
     "Scores",
+    "Settings",
     "Triangle",
     "Unadjusted",
     "hub_table",
@@ -38,6 +41,8 @@ __all__ = [
 
 _HOME = {
     "BASELINES": "ladder",
+    "CHAIN_LADDER": "counts_state",
+    "Settings": "counts_state",
     "ChainLadder": "ladder",
     "HazardLadder": "ladder",
     "Unadjusted": "ladder",

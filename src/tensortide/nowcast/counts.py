@@ -29,6 +29,7 @@ from tensortide.nowcast.counts_state import (
     CountState,
     Settings,
     aligned,
+    begun_anew,
     cell_weights,
     first_state,
     weekday_factors,
@@ -66,6 +67,8 @@ class CountModel:
 
     def step(self, snapshot: Snapshot, *, watch: bool = False) -> Floats:
         """Fit the day and return what is still to come: cells x ages."""
+        if self.settings.signed:
+            snapshot = replace(snapshot, signed=True)
         fit = fitted(snapshot, self.rank, self.settings, self.state, self.seed, watch=watch)
         self.state = fit.state
         return unseen(snapshot, fit, self.settings)
@@ -80,18 +83,22 @@ def fitted(
     *,
     watch: bool = False,
 ) -> Fit:
-    """Minimise the objective of a day, from yesterday's state or from scratch."""
-    if before is not None:
-        problem = _problem(snapshot, aligned(snapshot, before, settings.fade), settings)
-        return _swept(problem, settings.max_sweeps, watch=watch)
-    start = first_state(snapshot, rank, seed)
-    problem = _problem(snapshot, start, settings, first_day=True)
-    return _swept(problem, settings.first_sweeps, watch=watch)
+    """Minimise the objective of a day, from yesterday's state or from scratch.
+
+    While delays are still seen for the first time, yesterday is no guide: it knew nothing of
+    them, and would hold them down for weeks.
+    """
+    shallow = snapshot.triangle.n_dates <= snapshot.triangle.max_delay + settings.recent
+    if before is None or (shallow and settings.fade is None):
+        start, sweeps = first_state(snapshot, rank, seed), settings.first_sweeps
+    else:
+        start, sweeps = aligned(snapshot, before, settings.fade), settings.max_sweeps
+        start = begun_anew(snapshot, start) if shallow else start
+    problem = _problem(snapshot, start, settings, pulled=before is not None and not shallow)
+    return _swept(problem, sweeps, watch=watch)
 
 
-def _problem(
-    snapshot: Snapshot, start: CountState, settings: Settings, *, first_day: bool = False
-) -> Problem:
+def _problem(snapshot: Snapshot, start: CountState, settings: Settings, *, pulled: bool) -> Problem:
     """Return the objective of a day at its start."""
     prior = date_prior(
         start.dates,
@@ -103,10 +110,9 @@ def _problem(
     prior = prior.adapted(snapshot, start, date_holds(snapshot, settings))
     start = replace(start, dates=np.maximum(prior.rows, 1e-6))
     weights = cell_weights(snapshot, settings.fade)
-    start, exposure = weekday_factors(snapshot, start, settings, weights)
-    return Problem(
-        snapshot, start, prior.mean, exposure, settings, weights=weights, first_day=first_day
-    )
+    sized, exposure = weekday_factors(snapshot, start, settings, weights)
+    mean = prior.mean * (sized.dates / start.dates)  # where sizes moved from factors to dates
+    return Problem(snapshot, sized, mean, exposure, settings, weights=weights, pulled=pulled)
 
 
 def _swept(problem: Problem, sweeps: int, *, watch: bool) -> Fit:
@@ -117,9 +123,11 @@ def _swept(problem: Problem, sweeps: int, *, watch: bool) -> Fit:
 def unseen(snapshot: Snapshot, fit: Fit, settings: Settings) -> Floats:
     """Return what is still to come: cells x ages, the as-of date first.
 
-    The strata of the last two weeks are scaled to what they have reported.
+    Delays that no date is old enough for have no estimate, and count nothing.  The strata of the
+    last two weeks are scaled to what they have reported.
     """
     n, ages = snapshot.n_dates, snapshot.n_ages
+    foreseen = np.arange(snapshot.n_delays) < snapshot.triangle.n_dates
     state, known = fit.state, snapshot.known
     newest = np.arange(n - 1, n - 1 - ages, -1)
     loads = np.ones((len(snapshot.cells), fit.state.delays.shape[1]))
@@ -131,7 +139,7 @@ def unseen(snapshot: Snapshot, fit: Fit, settings: Settings) -> Floats:
         columns = state.delays * state.dates[date]  # delays x rank
         mean = (loads @ columns.T) * fit.exposure[site, date]
         seen[:, age] = mean[:, known[date]].sum(axis=1)
-        rest[:, age] = mean[:, ~known[date]].sum(axis=1)
+        rest[:, age] = mean[:, ~known[date] & foreseen].sum(axis=1)
     young = slice(0, settings.recent)
     published, pseudo = np.maximum(snapshot.published, 0.0), settings.stratum_counts
     if pseudo > 0.0:

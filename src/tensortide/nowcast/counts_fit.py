@@ -32,7 +32,7 @@ class Problem:
         settings: Settings,
         *,
         weights: Floats,
-        first_day: bool,
+        pulled: bool,
     ) -> None:
         self.start, self.prior, self.exposure = start, prior, exposure
         recent = snapshot.recent
@@ -57,13 +57,14 @@ class Problem:
         common = settings.common / (1.0 + size / FEW)
         pulls = [settings.pull] * len(start.strata) + [0.0, settings.pull_delays]
         self.anchors = [
-            _anchor(factor, settings.least + (0.0 if first_day else pull) * size, common)
+            _anchor(factor, settings.least + (pull if pulled else 0.0) * size, common)
             for factor, pull in zip(factors, pulls, strict=True)
         ]
         self.tol, self.sweeps = settings.tol, 0
         self.weights = weights
         known = exposure * weights
         self.flat = np.ascontiguousarray(known.reshape(-1, known.shape[2]))
+        self.turned = np.ascontiguousarray(self.flat.T)
 
     # modes: strata 0..k-1, then dates, then delays
     @property
@@ -178,7 +179,7 @@ class Problem:
         if mode == self._date + 1:
             both = (site[:, None, :] * dates).reshape(n_sites * n_dates, -1)
             return thin_times(self.flat, both) * others
-        by_date = thin_times(np.ascontiguousarray(self.flat.T), delays)
+        by_date = thin_times(self.turned, delays)
         by_date = by_date.reshape(n_sites, n_dates, -1)
         if mode == 0:
             return np.asarray((by_date * dates).sum(axis=1) * others)

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tensortide.core.alpha import check_number
 from tensortide.core.products import thin_times
-from tensortide.core.types import Floats
+from tensortide.core.types import Flags, Floats, Positions
+from tensortide.errors import InputError
 from tensortide.nowcast.snapshot import Snapshot
+from tensortide.validate import check_count
 
 LEAN, JITTER = 0.5, 0.1  # of the first components: slow labels to slow ones, and chance
 
@@ -26,6 +29,8 @@ class Settings:
     `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
     those of the multipliers of the last `recent` dates.  `fade` belongs to the economy model:
     reports fade by ``exp(-age / fade)``, as their sums can no longer leave with the window.
+    `signed` counts negative increments where they were published (rank one, whose sums are all
+    that matters, can; else they are taken back from what came before).
     """
 
     window: int = 60
@@ -44,6 +49,26 @@ class Settings:
     weekdays: bool = True
     max_sweeps: int = 200
     tol: float = 1e-6
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would not be an objective."""
+        for name in ("pull", "pull_delays", "least", "common", "new", "old", "weekday_counts",
+                     "stratum_counts", "tol"):  # fmt: skip
+            check_number(name, getattr(self, name), least=0.0)
+        for name in ("window", "recent"):
+            check_count(name, getattr(self, name), least=0)
+        for name in ("first_sweeps", "max_sweeps"):
+            check_count(name, getattr(self, name), least=1)
+        if self.fade is not None and check_number("fade", self.fade, least=0.0) == 0.0:
+            raise InputError("fade must be larger than 0: the periods in which reports fade.")
+
+
+#: at rank one these make a nowcaster the chain-ladder: Poisson alone, all dates, to the end
+CHAIN_LADDER = Settings(
+    window=0, pull=0.0, pull_delays=0.0, least=0.0, common=0.0, new=0.0, old=0.0, weekdays=False,
+    stratum_counts=0.0, smooth_dates=False, first_sweeps=4_000, tol=1e-13, signed=True,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +118,9 @@ def weekday_factors(
         shape = weights.shape
         cells = np.ravel_multi_index((recent.dates - offset, recent.delays), shape)
         new = np.bincount(cells, recent.counts, shape[0] * shape[1]).reshape(shape)
-        margin = new if start.margin is None else start.margin + new
-        start = replace(start, reported=reported, margin=np.asarray(margin, np.float64))
+        margin = np.asarray(new if start.margin is None else start.margin + new, np.float64)
+        reported = _of_window(reported, margin * weights, weekdays)
+        start = replace(start, reported=reported, margin=margin)
     others = np.ones(start.delays.shape[1])
     for rows in start.strata[1:]:
         others = others * rows.sum(axis=0)
@@ -108,29 +134,57 @@ def weekday_factors(
     for _ in range(2):
         shared = (reported.sum(axis=0) + pseudo) / ((expected * own).sum(axis=0) + pseudo)
         own = (reported + pseudo) / (expected * shared + pseudo)
-    factors = shared * own
-    return replace(start, site=own, weekday=shared), factors[:, weekdays]
+    start = replace(start, site=own, weekday=shared)
+    if settings.fade is not None:
+        start = _sized(start, weekdays)
+    return start, (start.weekday * start.site)[:, weekdays]
+
+
+def _sized(start: CountState, weekdays: Positions) -> CountState:
+    """Move the size of a weekday from its factors to its dates: what is expected stays the same.
+
+    The factors tell how reports are spread over delays.  A size of theirs, and the dates that
+    make up for it, would drift apart over hundreds of days, since no window ends them.
+    """
+    spread = start.delays @ (start.dates.sum(axis=0) / start.dates.sum())
+    sites = start.strata[0].mean(axis=1)
+    sizes = np.einsum("s,swd,d->w", sites, start.site * start.weekday, spread) / (
+        sites.sum() * spread.sum()
+    )
+    return replace(
+        start,
+        weekday=start.weekday / sizes[:, None],
+        dates=start.dates * sizes[weekdays][:, None],
+    )
+
+
+def _of_window(reported: Floats, margin: Floats, weekdays: Positions) -> Floats:
+    """Scale what sites have reported by weekday and delay to the totals of the window.
+
+    Sums that fade cannot lose the dates that leave the window; the small surplus would make the
+    factors grow and the dates shrink, day by day.
+    """
+    scaled = reported.copy()
+    for weekday in range(reported.shape[1]):
+        total = reported[:, weekday].sum(axis=0)
+        target = np.maximum(margin[weekdays == weekday].sum(axis=0), 0.0)
+        scaled[:, weekday] *= np.where(total > 0.0, target / np.where(total > 0.0, total, 1.0), 1.0)
+    return scaled
 
 
 def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
     """Return a start from the data: components that report a little faster or slower."""
     rng = np.random.default_rng(seed)
     recent, n_delays = snapshot.recent, snapshot.n_delays
-    delays: Floats = np.bincount(recent.delays, recent.counts, n_delays).astype(np.float64)
-    # a delay that was never seen must not weigh because there are many of them
-    delays = delays + min(1.0, 0.02 * max(float(delays.sum()), 1.0) / n_delays)
-    delays /= delays.sum()
+    delays = _smoothed(_sums(recent.delays, recent.counts, n_delays))
     offset = snapshot.triangle.n_dates - snapshot.n_dates
-    dates = np.bincount(recent.dates - offset, recent.counts, snapshot.n_dates)
-    out = np.maximum((snapshot.known * delays).sum(axis=1), 0.1)
-    dates = dates / out + 1.0
-    tilt = np.linspace(-0.04, 0.04, rank) if rank > 1 else np.zeros(1)
-    profiles = delays[:, None] * np.exp(-np.arange(n_delays)[:, None] * tilt)
+    dates = _sums(recent.dates - offset, recent.counts, snapshot.n_dates)
+    dates = _completed(dates, snapshot.known, delays)
     strata = []
     for axis, known in enumerate(snapshot.triangle.labels or ((None,),)):
         codes = recent.codes[:, axis] if recent.codes.shape[1] else np.zeros_like(recent.dates)
-        sums = np.bincount(codes, recent.counts, len(known)).astype(np.float64)
-        late = np.bincount(codes, recent.counts * recent.delays, len(known)).astype(np.float64)
+        sums = _sums(codes, recent.counts, len(known))
+        late = _sums(codes, recent.counts * recent.delays, len(known))
         lean = LEAN * _standardised(late, sums)[:, None] * np.linspace(1.0, -1.0, rank)
         rows = sums[:, None] * np.exp(lean + JITTER * rng.standard_normal((len(known), rank)))
         rows = rows + 1.0
@@ -140,11 +194,49 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
         snapshot.triangle.labels,
         tuple(strata),
         np.repeat(dates[:, None] / rank, rank, axis=1),
-        profiles / profiles.sum(axis=0),
+        _profiles(delays, rank),
         np.ones((n_sites, snapshot.n_weekdays, n_delays)),
         np.ones((snapshot.n_weekdays, n_delays)),
         snapshot.triangle.last - snapshot.n_dates + 1,
     )
+
+
+def begun_anew(snapshot: Snapshot, state: CountState) -> CountState:
+    """Return a carried state whose dates and delays begin with the totals by date and delay."""
+    if state.margin is None:
+        return state
+    counts, n = np.maximum(state.margin, 0.0), len(state.dates)
+    delays = _smoothed(counts.sum(axis=0))
+    dates = _completed(counts.sum(axis=1)[:n], snapshot.known[:n], delays)
+    share = state.dates / state.dates.sum(axis=1, keepdims=True)
+    return replace(
+        state, dates=dates[:, None] * share, delays=_profiles(delays, state.delays.shape[1])
+    )
+
+
+def _completed(counts: Floats, known: Flags, delays: Floats) -> Floats:
+    """Return the counts of dates over the share of delays that are known."""
+    out = np.maximum((known * delays).sum(axis=1), 0.1)
+    return np.asarray(counts / out + 1.0)
+
+
+def _sums(places: Positions, counts: Floats, size: int) -> Floats:
+    return np.bincount(places, counts, size).astype(np.float64)
+
+
+def _smoothed(counts: Floats) -> Floats:
+    """Return shares by delay; one never seen must not weigh because there are many of them."""
+    floor = min(1.0, 0.02 * max(float(counts.sum()), 1.0) / len(counts))
+    delays = counts + floor
+    return np.asarray(delays / delays.sum())
+
+
+def _profiles(delays: Floats, rank: int) -> Floats:
+    """Return a column per component: some report a little faster, some slower."""
+    steep = 0.04 * min(1.0, 41.0 / len(delays))  # over very many delays it would become a cliff
+    tilt = np.linspace(-steep, steep, rank) if rank > 1 else np.zeros(1)
+    profiles = delays[:, None] * np.exp(-np.arange(len(delays))[:, None] * tilt)
+    return np.asarray(profiles / profiles.sum(axis=0))
 
 
 def _standardised(late: Floats, sums: Floats) -> Floats:

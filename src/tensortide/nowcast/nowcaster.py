@@ -196,6 +196,8 @@ class Nowcaster:
         if not 0.0 <= self.hedge <= 1.0:
             raise InputError(f"hedge must be a share from 0 to 1, not {self.hedge!r}.")
         settings = self.settings or (ECONOMY if self.economy else Settings())
+        if self.economy and settings.fade is None:  # without it nothing would be carried on
+            settings = replace(settings, fade=ECONOMY.fade)
         self._members = [CountModel(r, settings, self.seed) for r in listed]
         self._used: Sequence[Ladder] = () if self.economy else tuple(self.ladders)
         self._kept: Triangle | None = None

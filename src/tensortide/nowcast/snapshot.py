@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -22,17 +22,19 @@ class Snapshot:
     *Cells* are the combinations of strata that have been reported; *age* counts periods back
     from the as-of period, so a date of age a has its delays 0..a known, less the periods for which
     nothing has been published (`silent`).  With `news`, the triangle holds totals only, and what
-    was reported since the last step stands apart.
+    was reported since the last step stands apart.  `signed` leaves negative increments where they
+    were published, in place of taking them back from what came before.
     """
 
     triangle: Triangle
     window: int
     news: Triangle | None = None
     silent: int = 0
+    signed: bool = False
 
     def cut(self, window: int) -> Snapshot:
         """Return the same day with another window; what does not depend on it is shared."""
-        other = Snapshot(self.triangle, window, self.news, self.silent)
+        other = replace(self, window=window)
         other.__dict__.update(cells=self.cells, published=self.published)
         return other
 
@@ -42,7 +44,7 @@ class Snapshot:
         t = self.triangle if self.news is None else self.news
         inside = (t.dates > t.n_dates - 1 - self.n_dates) & t.within()
         cut = t._only(inside)
-        return cut.without_negatives() if self.news is None else cut
+        return cut if self.signed or self.news is not None else cut.without_negatives()
 
     @property
     def n_dates(self) -> int:

@@ -177,7 +177,7 @@ def test_what_is_not_in_the_numbers_is_said(run, reports):
     done = run("nowcast", str(reports), *words, "--as-of", "2026-02-20")
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stderr.split())
-    assert "came later than 3 days (--max-delay)" in told
+    assert "came later than the maximum delay of 3 days" in told
     assert "For 2 days hardly anything has been reported: taken as not published yet." in told
     assert "As of 2026-02-20" in done.stdout
 

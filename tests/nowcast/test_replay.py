@@ -139,7 +139,7 @@ def test_what_cannot_be_replayed_is_refused(models, dates, words):
 
 
 def test_a_triangle_that_is_too_short_is_refused():
-    with pytest.raises(tt.InputError, match="too short for a replay"):
+    with pytest.raises(tt.InputError, match="too short to choose as-of dates"):
         replay(simulated(days=10), ["chain-ladder"])
 
 

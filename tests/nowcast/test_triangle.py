@@ -182,7 +182,7 @@ def test_the_maximum_delay_goes_with_the_period():
 
 def test_a_mistyped_year_and_german_dates_are_noticed():
     table = {"date": ["2026-01-05", "2206-01-06"], "delay": [0, 0], "n": [3, 4]}
-    with pytest.warns(tt.TensortideWarning, match="days without any 'date' after 2026-01-05"):
+    with pytest.warns(tt.TensortideWarning, match="days without any 'date' between 2026-01-05"):
         read(table, strata=())
     table = {"date": ["31.01.2026"], "delay": [0], "n": [3]}
     with pytest.raises(tt.InputError, match="year-month-day, such as 2026-01-31"):

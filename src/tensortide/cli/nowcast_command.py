@@ -18,7 +18,7 @@ def nowcast(
     report: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the report date; or, with a name that ends in .html, a page to write."
+            help="Column of the report date; and, with a name that ends in .html, a page to write."
         ),
     ] = None,
     delay: Annotated[
@@ -26,7 +26,7 @@ def nowcast(
     ] = None,
     count: Annotated[str | None, typer.Option(help="Column of the counts.")] = None,
     strata: Annotated[
-        str | None, typer.Option(help="Columns of strata, with commas: location,age.")
+        list[str] | None, typer.Option(help="Columns of strata, with commas: location,age.")
     ] = None,
     max_delay: Annotated[
         int | None,
@@ -49,7 +49,7 @@ def nowcast(
         str | None, typer.Option(help="Nowcast as of this day; else the last report.")
     ] = None,
     first: Annotated[
-        str | None, typer.Option("--from", help="First as-of day of a range, for -o and --replay.")
+        str | None, typer.Option("--from", help="First as-of day of a range, for -o or --replay.")
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last as-of day of the range.")] = None,
     days: Annotated[
@@ -90,18 +90,21 @@ def nowcast(
 
     Example: tensortide nowcast reports.csv --reference date --report reported --count n
     """
-    from tensortide.cli.nowcast import Columns, Wanted, read_triangle, run_nowcast
+    from tensortide.cli.nowcast import run_nowcast
+    from tensortide.cli.nowcast_columns import Columns, read_triangle
+    from tensortide.cli.nowcast_wanted import Wanted
 
     given = report or []
-    pages = [Path(name) for name in given if name.endswith((".html", ".htm"))]
-    dates = [name for name in given if not name.endswith((".html", ".htm"))]
+    pages = [Path(name) for name in given if name.lower().endswith((".html", ".htm"))]
+    dates = [name for name in given if not name.lower().endswith((".html", ".htm"))]
     if len(pages) > 1 or len(dates) > 1:
         raise InputError(
             "--report takes one column of report dates and one page at most; a page ends in .html."
         )
     if dates and delay is not None:
         raise InputError("give the report date (--report) or the delay (--delay), not both.")
-    listed = tuple(name.strip() for name in strata.split(",")) if strata else ()
+    names = [name.strip() for part in strata or [] for name in part.split(",")]
+    listed = tuple(name for name in names if name)
     columns = Columns(reference, dates[0] if dates else None, delay, count, listed, line_list)
     try:
         numbers = ranks if ranks == "validate" else tuple(int(r) for r in ranks.split(","))
@@ -115,5 +118,7 @@ def nowcast(
     )  # fmt: skip
     options = {"max_delay": max_delay, "cumulative": cumulative, "every": every,
                "duplicates": duplicates, "early": early}  # fmt: skip
+    if line_list and duplicates != "error":
+        raise InputError("--duplicates does not go with --line-list: every row is one case.")
     title = "standard input" if source == "-" else Path(source).name
     run_nowcast(read_triangle(source, columns, options), wanted, f"Nowcast of {title}")

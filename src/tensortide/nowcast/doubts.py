@@ -21,16 +21,37 @@ def doubt(sentence: str) -> None:
     warnings.warn(sentence, TensortideWarning, stacklevel=5)
 
 
-def doubt_dates(days: Positions, reference: str) -> None:
-    """Say when a long time without any date looks like a typing error."""
+def doubt_dates(days: Positions, reference: str) -> bool:
+    """Say when a long time without any date looks like a typing error; return whether it does."""
     known = np.unique(days)
     gaps = np.diff(known)
     if len(gaps) and int(gaps.max()) > GAP:
-        before = np.datetime64(int(known[int(gaps.argmax())]), "D")
+        at = int(gaps.argmax())
+        before, after = (np.datetime64(int(day), "D") for day in known[at : at + 2])
         doubt(
-            f"there are {int(gaps.max()):,} days without any {reference!r} after {before}; is a "
-            "date before or after them a typing error?"
+            f"there are {int(gaps.max()):,} days without any {reference!r} between {before} and "
+            f"{after}; is a date before or after them a typing error?"
         )
+        return True
+    return False
+
+
+def doubt_weeks(days: Positions) -> None:
+    """Say when dates that are read as days look like weeks."""
+    known = np.unique(days)
+    if len(known) >= 4 and (np.diff(known) % 7 == 0).all():
+        doubt("all reference dates are whole weeks apart; are they weeks? Then say every='week' "
+              "(--every week).")  # fmt: skip
+
+
+def doubt_empty(strata: Sequence[str], labels: Sequence[Sequence[Any]], counted: Positions) -> None:
+    """Say which labels have no count: there is nothing to nowcast of them."""
+    for axis, (name, known) in enumerate(zip(strata, labels, strict=True)):
+        empty = np.setdiff1d(np.arange(len(known)), counted[:, axis])
+        if len(empty):
+            listed = ", ".join(repr(known[k]) for k in empty[:5])
+            more = "" if len(empty) <= 5 else f" and {len(empty) - 5} more"
+            doubt(f"no count but zero of {name!r} {listed}{more}: they get no nowcast.")
 
 
 def doubt_labels(name: str, labels: Sequence[Any]) -> None:

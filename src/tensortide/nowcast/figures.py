@@ -8,6 +8,7 @@ import numpy as np
 
 from tensortide.core.types import Floats
 from tensortide.readers.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from tensortide.readers.words import counted
 
 if TYPE_CHECKING:
     from tensortide.nowcast.nowcaster import Nowcast
@@ -41,9 +42,13 @@ def nowcast_figure(
     ]
     shown = past[: _BEFORE + 1]
     x_past = [str(d) for d in dates[n_ages : n_ages + len(shown)]][::-1]
-    reported = [*_plain(shown[::-1]), *_plain(published[unit, ::-1])]
     x_all = [*x_past, *(str(d) for d in dates[:n_ages][::-1])]
-    data.append(_line(x_all, reported, "reported so far", ORANGE, width=2, dash="dot"))
+    data.append(_line(x_past, _plain(shown[::-1]), "final", GREY, width=2))
+    reported = _published_yet(nowcast, published[unit])
+    joint = _plain(shown[:1])  # the open dates go on from the newest final one
+    x_reported = x_all[len(x_past) - len(joint) :]
+    y_reported = [*joint, *_plain(reported[::-1])]
+    data.append(_line(x_reported, y_reported, "reported so far", ORANGE, width=2, dash="dot"))
     if later is not None:
         truth = _later(nowcast, unit, days, later)
         y = _plain(truth[: n_ages + len(shown)][::-1])
@@ -51,7 +56,7 @@ def nowcast_figure(
     layout = _layout("counts" if days == 1 else f"{days}-day sums")
     who = [str(label) for label in nowcast.units.keys[unit] if label is not None]
     words = ", ".join([*who, f"as of {nowcast.as_of_date}"])
-    layout["title"] = {"text": words, "x": 0.01, "y": 0.98, "font": {"size": 14}}
+    layout["title"] = _title(words)
     layout["margin"]["t"] = 64
     layout["height"] = 400
     return {"data": data, "layout": layout}
@@ -116,7 +121,8 @@ def delay_course_figure(
         part = np.convolve(square[:, : delay + 1].sum(axis=1), kernel, "valid")
         share = np.where(total > 0.0, part / np.where(total > 0.0, total, 1.0), np.nan)
         colour, dash = _style(len(data))
-        word = "on the day" if delay == 0 else f"within {delay} {triangle.every}s"
+        same = "on the day" if triangle.every == "day" else f"in the same {triangle.every}"
+        word = same if delay == 0 else f"within {counted(delay, triangle.every)}"
         data.append(_line(dates, _plain(share), word, colour, dash=dash))
     layout = _layout("share reported")
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
@@ -142,6 +148,9 @@ def coverage_figure(
             line["showlegend"] = not figure
         figure = {**part, "data": figure.get("data", []) + part["data"]}
     n = replay.truth.shape[2]
+    if len(intervals) == 1:
+        figure["layout"]["title"] = _title(f"{100 * intervals[0]:.0f} % intervals")
+        figure["layout"]["margin"]["t"] = 64
     figure["layout"]["annotations"] = []
     for aim in intervals:
         words = f"aim of the {100 * aim:.0f} % intervals"
@@ -155,6 +164,7 @@ def coverage_figure(
 
 
 def _by_horizon(replay: Replay, level: str, measure: str, unit: str) -> dict[str, Any]:
+    replay.level_number(level)
     rows = replay.summary(by=("level", "horizon")).to_pylist()
     data = []
     for k, model in enumerate(m for m in replay.quantiles if m != "unadjusted"):  # far above all
@@ -167,6 +177,10 @@ def _by_horizon(replay: Replay, level: str, measure: str, unit: str) -> dict[str
     return {"data": data, "layout": layout}
 
 
+def _title(words: str) -> dict[str, Any]:
+    return {"text": words, "x": 0.01, "y": 0.98, "font": {"size": 14}}
+
+
 def _nothing_complete(triangle: Triangle) -> dict[str, Any]:
     words = f"no date is complete yet: that takes {triangle.max_delay} {triangle.every}s"
     layout = _layout("reported", x=f"delay ({triangle.every}s)")
@@ -176,6 +190,12 @@ def _nothing_complete(triangle: Triangle) -> dict[str, Any]:
 
 def _note(text: str, **where: Any) -> dict[str, Any]:
     return {"text": text, "showarrow": False, "font": {"color": "#555", "size": 12}, **where}
+
+
+def _published_yet(nowcast: Nowcast, published: Floats) -> Floats:
+    """Leave out dates of a silence: nothing published is no zero."""
+    ages = np.arange(len(published))
+    return np.where((ages < nowcast.silent) & (published == 0.0), np.nan, published)
 
 
 def _settled(nowcast: Nowcast, unit: int, days: int) -> Floats:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from tensortide.core.alpha import brief, check_number
 from tensortide.core.types import Floats, Positions
 from tensortide.errors import InputError, NotFittedError
 from tensortide.nowcast.counts import CountModel
@@ -21,7 +22,7 @@ from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
 from tensortide.nowcast.validation import Trials
-from tensortide.validate import check_count
+from tensortide.validate import check_count, check_seed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +73,11 @@ class Nowcast:
         """For how many periods nothing has been published (`tensortide.nowcast.silence`)."""
         return self.today.silent
 
+    def __repr__(self) -> str:
+        """Show what there is a nowcast of."""
+        units, dates = self.today.published.shape
+        return f"<Nowcast as of {self.as_of_date}: {units:,} units, {dates:,} open dates>"
+
     def unit(self, **labels: Any) -> int:
         """Return the number of a unit: ``unit(age_group="80+")``, strata left out are summed."""
         for name in labels:
@@ -106,15 +112,21 @@ class Nowcast:
         *,
         days: int = 1,
         by: Sequence[str] | None = None,
+        settled: bool = False,
     ) -> pa.Table:
         """Return a row per unit and date: strata, date, reported, median and quantiles.
 
         `by` picks one kind of sum: ``[]`` the whole, ``["age_group"]``, ...; by default all.
+        `days` and `settled` say what the target is, as in `quantiles`.
         """
         import pyarrow as pa
 
+        if isinstance(by, str):
+            raise InputError(f"by must be a list of strata, such as [{by!r}], not {by!r}.")
         chosen = list(self.levels if levels is None else levels)
-        published, _, found = self.quantiles(chosen, days=days)
+        published, _, found = self.quantiles(chosen, days=days, settled=settled)
+        if np.isnan(published).all():
+            raise InputError(f"there are no {days} dates to sum yet; choose fewer days.")
         keep = np.arange(len(self.units.keys))
         if by is not None:
             wanted = {self.triangle._axis(name) for name in by}
@@ -182,7 +194,7 @@ class Nowcaster:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a rank."""
-        validated = self.ranks == "validate"
+        validated = isinstance(self.ranks, str) and self.ranks == "validate"
         given: Any = CANDIDATES if validated else self.ranks
         listed: list[Any] = [given] if isinstance(given, int | str | np.integer) else list(given)
         listed = [int(r) if isinstance(r, np.integer) else r for r in listed]
@@ -191,10 +203,18 @@ class Nowcaster:
             raise InputError(
                 f"ranks must be whole numbers from 1 to 100, or 'validate', not {self.ranks!r}."
             )
+        if not isinstance(self.ladders, Sequence) or not all(
+            hasattr(ladder, "unseen") for ladder in self.ladders
+        ):
+            raise InputError(
+                "ladders must be a list of chain-ladders, such as [tt.nowcast.ChainLadder()], not "
+                f"{brief(self.ladders)}."
+            )
         if not listed and (self.economy or not self.ladders):
             raise InputError("a nowcaster needs at least one rank, or a ladder and its history.")
-        if not 0.0 <= self.hedge <= 1.0:
+        if check_number("hedge", self.hedge, least=0.0) > 1.0:
             raise InputError(f"hedge must be a share from 0 to 1, not {self.hedge!r}.")
+        check_seed(self.seed)
         settings = self.settings or (ECONOMY if self.economy else Settings())
         if self.economy and settings.fade is None:  # without it nothing would be carried on
             settings = replace(settings, fade=ECONOMY.fade)
@@ -213,6 +233,11 @@ class Nowcaster:
 
         Only reports until that day can matter.  Days may be skipped; going back is refused.
         """
+        if not isinstance(triangle, Triangle):
+            raise InputError(
+                f"a nowcaster takes a Triangle, not {brief(triangle)}; make one with "
+                "Triangle.from_table or Triangle.from_line_list."
+            )
         like = (triangle.strata, triangle.max_delay, triangle.every)
         if self._like not in (None, like):
             raise InputError(

@@ -15,11 +15,19 @@ from tensortide.data.cells import changes
 from tensortide.data.tables import Table
 from tensortide.errors import InputError
 from tensortide.nowcast.calendar import Days, check_every, complete_until, first_days, periods_of
-from tensortide.nowcast.doubts import doubt, doubt_dates, doubt_labels, doubt_totals
+from tensortide.nowcast.doubts import (
+    doubt,
+    doubt_dates,
+    doubt_empty,
+    doubt_labels,
+    doubt_totals,
+    doubt_weeks,
+)
 from tensortide.nowcast.triangle import Triangle
 from tensortide.validate import check_choice, check_count
 
 USUAL = {"day": 40, "week": 8, "month": 12, "quarter": 8, "year": 10}  # maximum delays
+MOST_DELAYS = 4_000  # ten years of days
 LONGEST = 100_000  # days from the first to the last date: more is a typing error
 
 
@@ -39,7 +47,11 @@ class Reading:
         check_every(self.every)
         if self.max_delay is None:
             object.__setattr__(self, "max_delay", USUAL[self.every])
-        check_count("max_delay", self.max_delay, least=1)
+        if check_count("max_delay", self.max_delay, least=1) > MOST_DELAYS:
+            raise InputError(
+                f"max_delay is {self.max_delay:,} {self.every}s; {MOST_DELAYS:,} at most: name the "
+                "delay after which a count is final."
+            )
         check_choice("duplicates", self.duplicates, ("error", "sum", "last"))
         check_choice("early", self.early, ("error", "drop"))
         if isinstance(self.strata, str) or not all(isinstance(s, str) for s in self.strata):
@@ -85,13 +97,11 @@ def read_table(
     codes, days, delays, counts = codes[keep], days[keep], delays[keep], counts[keep]
     if not len(counts):
         raise InputError("no row is left: every report is before its reference date.")
-    if int(days.max()) - int(days.min()) > LONGEST:
-        raise InputError(
-            f"the dates span {int(days.max()) - int(days.min()):,} days; is one of them a typing "
-            f"error? The first is in {reference!r}, row {int(days.argmin())}."
-        )
+    _check_span(days, delays, np.flatnonzero(keep), (reference, second))
     if every == "day":
-        doubt_dates(days, reference)
+        if not doubt_dates(days, reference):
+            doubt_dates(days + delays, second)
+        doubt_weeks(days)
     # rows are told apart, and totals differenced, by their days; only then periods are made
     codes, days, delays, counts = _distinct(
         codes, days, delays, counts, rules, [n for n in used if n != count]
@@ -103,7 +113,22 @@ def read_table(
     if not (counts > 0.0).any():
         what = "no count is above zero" if counts.any() else "all counts are zero"
         raise InputError(f"{what}: there is nothing to complete.")
+    doubt_empty(rules.strata, labels, codes[counts != 0.0])
     return _by_period(labels, codes, days, delays, counts, rules, dated=report is not None)
+
+
+def _check_span(
+    days: Positions, delays: Positions, rows: Positions, names: tuple[str, str]
+) -> None:
+    """Refuse dates that are centuries apart."""
+    reports = days + delays
+    early, late = int(days.argmin()), int(reports.argmax())
+    span = int(reports[late]) - int(days[early])
+    if span > LONGEST:
+        raise InputError(
+            f"the dates span {span:,} days; is one of them a typing error? The first is in "
+            f"{names[0]!r}, row {rows[early]}, the last in {names[1]!r}, row {rows[late]}."
+        )
 
 
 def _by_period(
@@ -163,6 +188,7 @@ def _check_starts(days: Positions, every: str, reference: str, delay: str) -> No
 def _days(table: Table, name: str) -> Days:
     """Return a column of dates; text is read as ISO dates."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     column = table.columns[name]
     if column.null_count:
@@ -176,8 +202,8 @@ def _days(table: Table, name: str) -> Days:
         return _from_text(column.to_pylist(), name)
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         raise InputError(f"{name!r} must hold dates, not {kind}; write them as 2021-11-22.")
-    if pa.types.is_timestamp(kind) and kind.tz:
-        column = column.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(kind) and kind.tz:  # the day where the clock hung, not in Greenwich
+        column = pc.local_timestamp(column)
     return np.asarray(column.to_numpy(zero_copy_only=False).astype("datetime64[D]"))
 
 

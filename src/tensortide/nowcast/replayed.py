@@ -45,6 +45,24 @@ class Replay:
             names.append(" x ".join(kept) or "all")
         return names
 
+    def level_number(self, level: str) -> int:
+        """Return the number of a kind of sum."""
+        names = self.level_names
+        if level not in names:
+            raise InputError(f"there is no level {level!r}; there are {', '.join(names)}.")
+        return names.index(level)
+
+    @property
+    def scored(self) -> tuple[int, int]:
+        """How many targets of the whole have a final count, and how many there are."""
+        found = np.isfinite(self.truth[:, 0])
+        return int(found.sum()), found.size
+
+    def __repr__(self) -> str:
+        """Show what was replayed."""
+        models = ", ".join(self.quantiles)
+        return f"<Replay as of {self.dates[0]} to {self.dates[-1]}: {models}>"
+
     def scores(self, model: str, *, log: bool = False) -> Scores:
         """Return the scores of a model, each an array days x units x horizons."""
         quantiles, truth = self._of(model), self.truth
@@ -88,26 +106,33 @@ class Replay:
         return pa.Table.from_pylist(rows)
 
     def difference(
-        self, model: str, other: str, *, level: str = "all", measure: str = "wis", seed: int = 0
+        self,
+        model: str,
+        other: str,
+        *,
+        level: str = "all",
+        measure: str = "wis",
+        log: bool = False,
+        seed: int = 0,
     ) -> tuple[float, float, float]:
         """Return the ratio of two models' mean scores less one, and its 95 % interval.
 
-        Negative: `model` is better.  Blocks of as-of days are resampled, both models together.
+        Negative: `model` is better.  Blocks of as-of days are resampled, both models together;
+        of fewer than five days there is no interval (NaN).
         """
-        names = self.level_names
         check_choice("measure", measure, ("wis", "mae"))
-        if level not in names:
-            raise InputError(f"there is no level {level!r}; there are {', '.join(names)}.")
-        chosen = self.units.level == names.index(level)
+        chosen = self.units.level == self.level_number(level)
         found = []
         for name in (model, other):
-            score = self.scores(name)
+            score = self.scores(name, log=log)
             values = np.abs(score.error) if measure == "mae" else score.wis
             found.append(values[:, chosen])
         live = np.isfinite(found[0] + found[1])
         means = [np.where(live, f, 0.0).sum(axis=(1, 2)) for f in found]
         keep = live.any(axis=(1, 2))
         mine, theirs = means[0][keep], means[1][keep]
+        if not theirs.sum() > 0.0:
+            return np.nan, np.nan, np.nan
         low, high = block_bootstrap(mine, theirs, seed=seed)
         return float(mine.mean() / theirs.mean() - 1.0), low - 1.0, high - 1.0
 
@@ -134,7 +159,7 @@ class Replay:
                 "horizon": horizon,
                 "level": np.array(self.levels)[level],
                 "value": found[day, unit, horizon, level],
-                "truth": self.truth[day, unit, horizon],
+                "truth": pa.array(self.truth[day, unit, horizon], from_pandas=True),  # or null
             }
             tables.append(pa.table(columns))
         return pa.concat_tables(tables)

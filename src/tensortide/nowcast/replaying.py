@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortide.core.alpha import brief
 from tensortide.core.types import Floats
 from tensortide.errors import InputError
 from tensortide.nowcast.calendar import Days, as_day, complete_until, last_days, periods_of
@@ -111,13 +112,19 @@ def _makers(
     if models is None:
         return known
     if isinstance(models, Mapping):
+        for name, make in models.items():
+            if not callable(make):
+                raise InputError(
+                    f"model {name!r} must be a function that makes a nowcaster, such as "
+                    f"lambda: Nowcaster(3), not {brief(make)}."
+                )
         return dict(models)
     listed = [models] if isinstance(models, str) else list(models)
     for name in listed:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise InputError(
-                f"there is no model {name!r}; there are {', '.join(map(repr, known))}, or give a "
-                "dict of functions that make nowcasters."
+                f"there is no model {brief(name)}; there are {', '.join(map(repr, known))}, or "
+                "give a dict of functions that make nowcasters."
             )
     return {name: known[name] for name in listed}
 
@@ -129,14 +136,19 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
         last = triangle.last - triangle.max_delay
         if first > last:
             raise InputError(
-                "the triangle is too short for a replay: the maximum delay and 14 periods have to "
-                "be there before the first as-of date, and the maximum delay after the last."
+                f"the triangle is too short to choose as-of dates: that takes {triangle.max_delay} "
+                f"{triangle.every}s (the maximum delay) and 14 more before the first, and as many "
+                "as the maximum delay after the last; name the dates (--from and --to), or take a "
+                "shorter maximum delay."
             )
         return first, last
     if isinstance(dates, str) or not isinstance(dates, Sequence | np.ndarray) or not len(dates):
         raise InputError("dates must be a list of as-of dates, the first and the last at least.")
     asked = np.array([as_day(d, "dates") for d in dates], "datetime64[D]")
-    first, last = (complete_until(day, triangle.every) for day in (asked.min(), asked.max()))
+    # of weeks or longer: those that end within the range, or the last one before it
+    first = int(periods_of(np.asarray([asked.min()]), triangle.every)[0])
+    last = complete_until(asked.max(), triangle.every)
+    first = min(first, last)
     reported = triangle.first + int((triangle.dates + triangle.delays).min())
     earliest = max(triangle.first + 1, reported)
     if earliest > triangle.last:

@@ -88,7 +88,7 @@ def block_bootstrap(
 
     Whole blocks of neighbours are drawn with replacement (circularly), both series together, so
     the dependence of forecasts of successive days is kept.  Blocks are no longer than a
-    fifth of the series: fewer than five blocks say nothing about their spread.
+    fifth of the series: fewer than five blocks say nothing about their spread (NaN).
 
     >>> block_bootstrap(np.full(50, 2.0), np.ones(50))
     (2.0, 2.0)
@@ -96,10 +96,16 @@ def block_bootstrap(
     n = len(mine)
     if n == 0 or len(theirs) != n:
         raise InputError("two series of the same length, not empty, are needed.")
+    if n < 5:
+        return np.nan, np.nan
     block = max(1, min(block, n // 5))
     rng = np.random.default_rng(seed)
     starts = rng.integers(0, n, (draws, -(-n // block)))
     places: Positions = (starts[:, :, None] + np.arange(block)) % n
     chosen = places.reshape(draws, -1)[:, :n]
-    ratios = np.asarray(mine)[chosen].mean(axis=1) / np.asarray(theirs)[chosen].mean(axis=1)
+    base = np.asarray(theirs)[chosen].mean(axis=1)
+    live = base > 0.0
+    if not live.any():
+        return np.nan, np.nan
+    ratios = np.asarray(mine)[chosen].mean(axis=1)[live] / base[live]
     return float(np.quantile(ratios, 0.025)), float(np.quantile(ratios, 0.975))

@@ -232,7 +232,8 @@ class Triangle:
         keep = np.ones(len(self.counts), bool)
         for name, wanted in labels.items():
             axis = self._axis(name)
-            listed = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+            several = isinstance(wanted, list | tuple | set | np.ndarray)
+            listed = list(wanted) if several else [wanted]
             positions = [p for p, label in enumerate(self.labels[axis]) if label in listed]
             if len(positions) < len(listed):
                 raise InputError(f"stratum {name!r} has not all labels of {listed!r}.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.nowcast import figures
-from tensortide.readers.words import counted
+from tensortide.nowcast.remarks import remarks
 from tensortide.report.shell import page_around, write_page
 
 if TYPE_CHECKING:
@@ -77,25 +77,16 @@ def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
     low, middle, high = (f"{v:,.0f}" for v in found[0, 0])
     return [
         (f"reported so far, {words}", f"{published[0, 0]:,.0f}"),
-        (f"expected in the end ({low} to {high})", middle),
+        (f"expected in the end, {words} (95 %: {low} to {high})", middle),
     ]
 
 
 def _notes(nowcast: Nowcast) -> str:
     """Tell what is not in the numbers."""
-    triangle, notes = nowcast.triangle, []
-    late = float(triangle.counts[~triangle.within()].sum())
-    if nowcast.silent:
-        notes.append(
-            f"For {counted(nowcast.silent, triangle.every)} hardly anything has been reported: "
-            "that is taken as not published yet."
-        )
-    if late:
-        notes.append(
-            f"{late:,.0f} counts came later than {counted(triangle.max_delay, triangle.every)} and "
-            "belong to no final count."
-        )
-    return "".join(f"<p>{escape(note)}</p>" for note in notes)
+    told = remarks(nowcast)
+    if not told:
+        return ""
+    return f'<div class="remarks">{"".join(f"<p>{escape(note)}</p>" for note in told)}</div>'
 
 
 def _today(nowcast: Nowcast) -> str:
@@ -109,8 +100,9 @@ def _today(nowcast: Nowcast) -> str:
         '<section id="today"><h2>Where we stand</h2><p>Counts of the newest dates are not all in '
         "yet. The dotted line is what has been reported, the ribbon what the final count will "
         "be: it lies in the dark band with a chance of one half, in the light one with 95 %.</p>"
+        f"{_notes(nowcast)}"
         '<div class="figure" id="nowcast-figure">Drawing ...</div>'
-        f"{week}{_notes(nowcast)}{_table(nowcast)}</section>"
+        f"{week}{_table(nowcast)}</section>"
     )
 
 
@@ -156,10 +148,10 @@ def _strata(nowcast: Nowcast) -> str:
         )
     if not parts:
         return ""
-    span = "seven dates" if days == 7 else "date"
+    span = "The last seven dates together." if days == 7 else "The last date."
     return (
         f'<section id="strata"><h2>By {escape(" and ".join(nowcast.units.strata))}</h2>'
-        f"<p>The last {span} together.</p>{''.join(parts)}</section>"
+        f"<p>{span}</p>{''.join(parts)}</section>"
     )
 
 
@@ -180,6 +172,13 @@ def _triangle() -> str:
         "the empty corner is what is still to come.</p>"
         '<div class="figure" id="triangle-figure">Drawing ...</div></section>'
     )
+
+
+def _scored(replay: Replay) -> str:
+    scored, asked = replay.scored
+    if scored == asked:
+        return ""
+    return f" ({scored:,} of {asked:,} nowcasts of the whole: the others are not final yet)"
 
 
 def _past(replay: Replay) -> str:
@@ -205,7 +204,8 @@ def _past(replay: Replay) -> str:
     )
     return (
         f'<section id="past"><h2>How good it would have been</h2><p>Every {replay.every} from '
-        f"{first} to {last} was nowcast with what was known then, and scored by what came later. "
+        f"{first} to {last} was nowcast with what was known then, and scored by what came later"
+        f"{_scored(replay)}. "
         f"Targets are {what}. WIS is the weighted interval score (lower is better), relative to "
         "the chain-ladder; the pictures are about all strata together.</p>"
         f'<div class="scroll"><table><tr><th>level</th><th>model</th>{head}</tr>{"".join(rows)}'

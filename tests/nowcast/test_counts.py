@@ -10,17 +10,13 @@ import pytest
 
 import tensortide as tt
 from tensortide.nowcast.counts import CountModel, fitted
-from tensortide.nowcast.counts_state import Settings
+from tensortide.nowcast.counts_state import CHAIN_LADDER, Settings
 from tensortide.nowcast.ladder import ChainLadder
-from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.nowcaster import Nowcaster
+from tensortide.nowcast.snapshot import Snapshot
 from tensortide.nowcast.triangle import Triangle
 from tests.nowcast.examples import START, simulated, without_strata
 
-#: rank one without weekdays, smoothing, forgetting or memory: what chain-ladder is
-PLAIN = Settings(
-    window=0, pull=0.0, pull_delays=0.0, least=0.0, common=0.0, new=0.0, old=0.0, weekdays=False,
-    stratum_counts=0.0, smooth_dates=False, first_sweeps=4_000, tol=1e-13,
-)  # fmt: skip
 ALWAYS = ("genins", "raa", "abc", "ukmotor")
 
 
@@ -96,28 +92,23 @@ def compared(name: str) -> int:
         )
         if not defined:
             continue
-        mine = rank_one_ultimates(one)
-        np.testing.assert_allclose(mine, ultimates, rtol=1e-8, err_msg=name)
+        triangle = Triangle.from_chainladder(one)
+        for nowcaster in (
+            Nowcaster(1, (), settings=CHAIN_LADDER),
+            Nowcaster((), [ChainLadder(diagonals=1_000)]),
+        ):
+            mine = completed(triangle, nowcaster)
+            np.testing.assert_allclose(mine, ultimates, rtol=1e-8, err_msg=name)
         done += 1
     return done
 
 
-def rank_one_ultimates(one) -> np.ndarray:
-    triangle = Triangle.from_chainladder(one)
-    snapshot = _Signed(triangle, triangle.n_dates)
-    model = CountModel(1, PLAIN)
-    rest = model.step(snapshot)[0]
-    final = triangle.totals()[: triangle.n_dates]
-    ages = np.arange(triangle.n_dates - 1, -1, -1)
-    return np.array([final[t] + (rest[a] if a < len(rest) else 0.0) for t, a in enumerate(ages)])
-
-
-class _Signed(Snapshot):
-    """A snapshot that keeps negative increments: sums are all that rank one needs."""
-
-    @property
-    def recent(self):  # type: ignore[override]
-        return self.triangle._only(self.triangle.within())
+def completed(triangle: Triangle, nowcaster: Nowcaster) -> np.ndarray:
+    """Return the ultimates that a nowcaster gives, oldest origin first."""
+    now = nowcaster.update(triangle).quantiles()[1][0]
+    final = triangle.totals()
+    final[len(final) - len(now) :] = now[::-1]
+    return final
 
 
 def sample_and_ultimates(name: str):
@@ -140,15 +131,6 @@ def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
     dates, delays = model.factors_
     ultimates = np.where(known, square, dates @ delays.T).sum(axis=1)
     np.testing.assert_allclose(ultimates, expected, rtol=1e-8)
-
-
-def test_our_own_chain_ladder_is_chainladders():
-    sample, expected = sample_and_ultimates("raa")
-    triangle = Triangle.from_chainladder(sample)
-    snapshot = Snapshot(triangle, triangle.n_dates)
-    rest = ChainLadder(diagonals=100).unseen(snapshot, Units.of(snapshot))[0]
-    mine = triangle.totals() + np.concatenate([rest, np.zeros(10 - len(rest))])[::-1]
-    np.testing.assert_allclose(mine, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("rank", [1, 3])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortide.core.types import Floats, Positions
 from tensortide.errors import InputError
 from tensortide.nowcast.calendar import first_days
 from tensortide.nowcast.triangle import Triangle
@@ -17,7 +18,10 @@ _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
 def read_chainladder(triangle: Any) -> Triangle:
-    """Return the increments of a chainladder triangle; index and columns become strata."""
+    """Return the increments of a chainladder triangle; index and columns become strata.
+
+    Years that do not begin in January carry the number of the year in which they begin.
+    """
     if not hasattr(triangle, "cum_to_incr") or not hasattr(triangle, "origin_grain"):
         raise InputError(
             f"this is no chainladder Triangle but {type(triangle).__name__}; use from_table."
@@ -31,17 +35,18 @@ def read_chainladder(triangle: Any) -> Triangle:
     if every is None:
         raise InputError(f"the grain {triangle.origin_grain!r} is not year, quarter or month.")
     increments = triangle.cum_to_incr() if triangle.is_cumulative else triangle
-    values = np.nan_to_num(np.asarray(increments.set_backend("numpy").values, float))
+    (i, c, t, d), values = _listed(increments.values)
     names = [str(name) for name in triangle.index.columns]
     rows = [tuple(row) for row in triangle.index.values.tolist()]
     columns = [str(c) for c in triangle.columns]
     labels = [tuple(dict.fromkeys(row[axis] for row in rows)) for axis in range(len(names))]
-    i, c, t, d = np.nonzero(values)
-    codes = [
-        np.array([known.index(row[axis]) for row in rows])[i] for axis, known in enumerate(labels)
-    ]
+    codes = []
+    for axis, known in enumerate(labels):
+        place = {label: k for k, label in enumerate(known)}
+        codes.append(np.array([place[row[axis]] for row in rows])[i])
     starts = triangle.origin.to_timestamp(how="s").values.astype("datetime64[M]").astype(int)
-    origins = starts // _MONTHS[every]
+    shift = int(starts.min()) % _MONTHS[every]  # of a fiscal year
+    origins = (starts - shift) // _MONTHS[every]
     delays = np.asarray(triangle.ddims, float).astype(int) // _MONTHS[every] - 1
     valuation = np.datetime64(triangle.valuation_date).astype("datetime64[M]").astype(int)
     found = Triangle(
@@ -50,13 +55,24 @@ def read_chainladder(triangle: Any) -> Triangle:
         np.column_stack([*codes, c]),
         origins[t] - origins.min(),
         delays[d],
-        values[i, c, t, d],
+        values,
         int(origins.min()),
-        int(valuation) // _MONTHS[every],
+        (int(valuation) - shift) // _MONTHS[every],
         int(delays.max()),
         every,
     )
     return _without_single(found)
+
+
+def _listed(values: Any) -> tuple[tuple[Positions, ...], Floats]:
+    """Return the places and values of what is not zero, of a dense or a sparse array."""
+    if hasattr(values, "coords"):  # chainladder keeps large triangles sparse: they stay so
+        found = np.nan_to_num(np.asarray(values.data, np.float64))
+        live = found != 0.0
+        return tuple(np.asarray(axis)[live] for axis in values.coords), found[live]
+    dense = np.nan_to_num(np.asarray(values, np.float64))
+    places = np.nonzero(dense)
+    return places, dense[places]
 
 
 def _without_single(triangle: Triangle) -> Triangle:

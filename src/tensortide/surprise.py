@@ -26,6 +26,8 @@ FADING = 0.95  # of a past step, per step
 OUTLIER = 25.0  # spreads squared beyond which a value does not widen the spread any more
 RARE = 1e-3  # tail probability below which a value is a surprise
 FALSE = 0.05  # share of a step's list that may be there by chance
+ENOUGH = 4  # new cells of a batch from which it can be seen that one stands out
+WIDE = 4.0  # times the median of squared misses, where there is nothing else to go by
 FEWEST = 1e-3  # smallest expected count, so that a first case is not infinitely surprising
 
 
@@ -78,6 +80,23 @@ class Dispersion:
         ratio = np.where(there, self.sums / np.where(there, self.weights, 1.0), np.nan)
         return np.asarray(ratio[new.astype(int)])
 
+    def or_guessed(self, loss: Loss, values: Floats, expected: Floats, new: Flags) -> Dispersion:
+        """Return the dispersion; before any experience with new labels, that of the batch itself.
+
+        By its median, so that a value that stands out among four or more does not hide itself.
+        """
+        if self.weights[1] > 0.0 or int(new.sum()) < ENOUGH:
+            return self
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (values[new] - expected[new]) ** 2 / variance(loss, expected[new])
+        typical = WIDE * float(np.median(squares))
+        if not np.isfinite(typical):
+            return self
+        known = self.sums[0] / self.weights[0] if self.weights[0] > 0.0 else 0.0
+        weights, sums = self.weights.copy(), self.sums.copy()
+        weights[1], sums[1] = 1.0, max(typical, known)
+        return Dispersion(weights, sums)
+
     def after(self, loss: Loss, values: Floats, expected: Floats, new: Flags) -> Dispersion:
         """Return the dispersion with the misses of one more step.
 
@@ -96,7 +115,7 @@ class Dispersion:
             if not len(mine) or not np.isfinite(mine).all() or not told.sum() > 0.0:
                 continue
             clear = mine[told >= 0.5 * told.max()]
-            before = sums[k] / weights[k] if weights[k] > 0.0 else float(np.median(clear)) * 4.0
+            before = sums[k] / weights[k] if weights[k] > 0.0 else WIDE * float(np.median(clear))
             limit = OUTLIER * before if before > 0.0 else np.inf
             size = min(1.0, float(told.sum()))
             weights[k] = FADING * weights[k] + size
@@ -180,7 +199,10 @@ def _of_counts(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A batch beside what was expected of it: values, expectations, which cells are new."""
+    """A batch beside what was expected of it: values, expectations, which cells are new.
+
+    `dispersion` is the experience before it, `spread` what its cells are judged by.
+    """
 
     incoming: Incoming
     values: Floats
@@ -188,14 +210,17 @@ class Judged:
     new: Flags
     loss: Loss
     dispersion: Dispersion
+    spread: Dispersion
 
     @classmethod
     def of(
         cls, incoming: Incoming, predicted: Floats, loss: Loss, dispersion: Dispersion
     ) -> Judged:
         """Compare a batch with the model's values before it is learned."""
-        new = incoming.new_cells()
-        return cls(incoming, incoming.values, loss.mean(predicted), new, loss, dispersion)
+        new, live = incoming.new_cells(), incoming.live()
+        values, expected = incoming.values, loss.mean(predicted)
+        spread = dispersion.or_guessed(loss, values[live], expected[live], new[live])
+        return cls(incoming, values, expected, new, loss, dispersion, spread)
 
     def experience(self) -> Dispersion:
         """Return the dispersion with the misses of this batch."""
@@ -205,8 +230,11 @@ class Judged:
 
     def tails(self, which: Positions) -> tuple[Floats, Floats, Floats]:
         """Return tail probability and range of some cells; NaN without experience."""
-        spread = self.dispersion.of(self.new[which])
-        return tails(self.loss, self.values[which], self.expected[which], spread)
+        spread = self.spread.of(self.new[which])
+        found = tails(self.loss, self.values[which], self.expected[which], spread)
+        blind = np.isnan(spread)
+        chance, low, high = (np.where(blind, np.nan, part) for part in found)
+        return chance, low, high
 
     def distances(self) -> Floats:
         """Return how far out each cell is, in the order of tail probabilities: deviances.
@@ -215,7 +243,7 @@ class Judged:
         """
         loss, x = self.loss, self.values
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            spread = self.dispersion.of(self.new)
+            spread = self.spread.of(self.new)
             if isinstance(loss, Bernoulli):
                 p = np.clip(self.expected, 1e-300, 1.0)
                 far = -np.log(np.where(x >= 0.5, p, np.maximum(1.0 - p, 1e-300)))

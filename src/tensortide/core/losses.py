@@ -285,7 +285,8 @@ class Huber:
 class Custom:
     """Any differentiable loss: functions of (x, y), element by element (paper, section 2.3).
 
-    Without a curvature the steps follow the slope alone, shortened until the loss falls.
+    Without a curvature it is taken from differences of the slope; a step is shortened until the
+    loss falls.
 
     >>> quartic = Custom(lambda x, y: (x - y) ** 4, lambda x, y: 4 * (y - x) ** 3)
     >>> quartic.slope(np.array([0.0]), np.array([1.0])).tolist()
@@ -308,24 +309,30 @@ class Custom:
                 raise InputError(f"{part} of a custom loss must be a function of x and y.")
 
     def weight(self, x: Floats, y: Floats) -> Floats:
-        """Return the curvature where it is given and positive, else one."""
+        """Return the curvature; where it is not positive, or nearly nothing, its usual size."""
         shape = np.broadcast(x, y).shape
         if self.curvature is None:
-            return np.ones(shape)
-        given = np.broadcast_to(np.asarray(self.curvature(x, y), np.float64), shape)
-        return np.where(given > 0.0, given, 1.0)
+            found = self._by_differences(x, y)
+        else:
+            found = np.broadcast_to(np.asarray(self.curvature(x, y), np.float64), shape)
+        positive = found[found > 0.0]
+        usual = float(positive.mean()) if len(positive) else 1.0
+        return np.where(found > 1e-3 * usual, found, usual)
+
+    def _by_differences(self, x: Floats, y: Floats) -> Floats:
+        """Return how fast the slope grows; upwards of y, since below it there may be no loss."""
+        size = np.abs(y)
+        step = 1e-4 * np.maximum(size, float(size.mean()) if size.size else 0.0)
+        step = np.where(step > 0.0, step, 1e-4)
+        return np.asarray((self.slope(x, y + step) - self.slope(x, y)) / step, np.float64)
 
     def mean(self, y: Floats) -> Floats:
         """Return the model's value: the expected entry is not known."""
         return y
 
     def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`; by differences if need be."""
-        if self.curvature is not None:
-            return _bend(self, mean, mean)
-        step = 1e-4 * max(1.0, abs(mean))
-        low, high = self.slope(np.full(2, mean), np.array([mean - step, mean + step]))
-        return float(high - low) / (2.0 * step)
+        """Return the weight where entry and expectation are `mean`."""
+        return _bend(self, mean, mean)
 
     def check(self, values: Floats) -> None:
         """Refuse functions that do not work element by element on these values."""

@@ -394,6 +394,19 @@ def test_values_as_small_as_what_stands_for_zero_are_refused(loss):
         tt.OnlineCP(1, loss=loss).fit(np.full((3, 3), 8e-9))
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-4, 1e4])
+def test_a_custom_loss_without_curvature_is_learned_in_any_unit(unit):
+    _, x = counts(13)
+    loss = tt.losses.Custom(lambda x, y: unit * (x - y) ** 2, lambda x, y: 2.0 * unit * (y - x))
+    found, plain = (
+        tt.OnlineCP(2, tt.gocpt(beta=0.0), loss=given, seed=1).fit(x[:, :, :15], max_sweeps=30)
+        for given in (loss, "squared")
+    )
+    for model in (found, plain):
+        model.update(x[:, :, 15:])
+    assert found.score(x) > plain.score(x) - 0.01
+
+
 def test_a_mode_with_no_penalty_is_a_mode_without_one():
     _, x = counts(13)
     plain, listed = (tt.OnlineCP(2, penalties=p).fit(x) for p in (None, {0: []}))

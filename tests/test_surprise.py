@@ -270,3 +270,28 @@ def test_modes_may_be_called_as_the_columns_of_a_judgement():
     rows = model.surprise({"low": ["a"], "value": [4], "n": [9.0]}).to_pylist()
     assert (rows[0]["low"], rows[0]["value"], rows[0]["value_"]) == ("a", 4, 9.0)
     assert rows[0]["low_"] < rows[0]["high"]
+
+
+def test_a_typo_in_the_first_new_day_is_a_surprise():
+    rng = np.random.default_rng(0)
+
+    def day(number: int) -> dict[str, list]:
+        return {"place": list("abcde"), "day": [number] * 5, "n": rng.poisson(50.0, 5).tolist()}
+
+    first = [day(k) for k in range(30)]
+    model = tt.OnlineCP(1, "gocpte", modes=["place", "day"], value="n", loss="poisson")
+    model.fit({name: [v for d in first for v in d[name]] for name in first[0]})
+    batch = day(30)
+    batch["n"][2] = 5_000
+    chance = model.surprise(batch)["probability"].to_pylist()
+    assert chance[2] < 1e-6
+    assert min(c for k, c in enumerate(chance) if k != 2) > 1e-2
+    found = model.update(batch).surprises
+    assert [s.cell["place"] for s in found] == ["c"]
+
+
+def test_without_experience_there_is_no_probability():
+    model = tt.OnlineCP(1, "gocpte", modes=["place", "day"], value="n", loss="poisson")
+    model.fit({"place": list("ab") * 4, "day": [0, 0, 1, 1, 2, 2, 3, 3], "n": [9] * 8})
+    row = model.surprise({"place": ["c"], "day": [4], "n": [70]}).to_pylist()[0]
+    assert all(np.isnan(row[name]) for name in ("probability", "low", "high"))

@@ -230,3 +230,48 @@ def test_words_that_do_not_go_together_and_capitals_of_a_file(run, reports, tmp_
     assert done.returncode == 0, done.stderr
     assert "cover 45 days, less than the maximum delay of 60" in " ".join(done.stderr.split())
     assert pacsv.read_csv(tmp_path / "Q.CSV").num_rows
+
+
+def test_a_replay_has_the_truth_that_came_after_its_range(run, reports, tmp_path):
+    out = tmp_path / "past.csv"
+    done = run(
+        "nowcast", str(reports), *WORDS, "--report", "reported", "--replay", "--sum", "1",
+        "--from", "2026-01-25", "--to", "2026-01-27", "-o", str(out),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "could be scored" not in done.stderr
+    assert pacsv.read_csv(out)["truth"].null_count == 0
+    done = run(
+        "nowcast", str(reports), *WORDS, "--report", "reported", "--replay", "--sum", "1",
+        "--from", "2026-02-10", "--to", "2026-02-18",
+    )  # fmt: skip
+    assert "nowcasts of the whole could be scored" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--from", "2026-02-01"], "--from makes a range of as-of days"),
+        (["--format", "hub", "--sum", "3", "-o", "x.csv"], "sums of 7 days, not of --sum 3"),
+        (["--line-list", "--duplicates", "last"], "--duplicates does not go with --line-list"),
+        (["-o", "."], "must end with .csv or .parquet"),
+        (["--report", "{folder}"], "is a folder: name a file in it"),
+        (["--sum", "500", "--json"], "there are no 500 dates to sum yet"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(run, reports, tmp_path, words, said):
+    folder = tmp_path / "page.html"
+    folder.mkdir()
+    given = [word.format(folder=folder) for word in words]
+    done = run("nowcast", str(reports), *WORDS, *given)
+    assert done.returncode == 2, done.stdout
+    assert said in " ".join(done.stderr.split())
+    assert done.stdout == ""
+
+
+def test_strata_may_be_named_one_by_one(run, reports):
+    rest = WORDS[2:]
+    once = run("nowcast", str(reports), "--strata", "place,age", *rest, "--json")
+    twice = run("nowcast", str(reports), "--strata", "place", "--strata", "age, ", *rest, "--json")
+    assert once.returncode == twice.returncode == 0, twice.stderr
+    assert once.stdout == twice.stdout

@@ -75,7 +75,7 @@ def test_a_stratum_that_appears_later_joins():
         assert nowcast.quantiles()[1][nowcast.unit(place="p2")].sum() > 0.0
 
 
-def test_a_stratum_with_a_single_case_and_one_of_zeros_get_finite_quantiles():
+def test_a_stratum_with_a_single_case_gets_finite_quantiles():
     triangle = simulated(places=2)
     one = replace(
         triangle,
@@ -274,3 +274,34 @@ def test_the_spread_is_the_size_of_past_errors():
     )
     sd = spreads(today, spread, 1)[2]
     np.testing.assert_allclose(sd, 30.0, rtol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Nowcaster().update({"date": [1]}), "takes a Triangle, not"),
+        (lambda: Nowcaster(ladders=HazardLadder()), "ladders must be a list of chain-ladders"),
+        (lambda: Nowcaster(ladders=["chain-ladder"]), "ladders must be a list of chain-ladders"),
+        (lambda: Nowcaster(hedge="a"), "hedge must be a number"),
+        (lambda: Nowcaster(seed="a"), "seed"),
+        (lambda: tt.nowcast.Settings(new=-1.0), "new must be a finite number from 0 on"),
+        (lambda: tt.nowcast.Settings(max_sweeps=0), "max_sweeps must be a whole number from 1"),
+        (lambda: tt.nowcast.Settings(fade=0.0), "fade must be larger than 0"),
+        (lambda: tt.nowcast.replay(simulated(), {"x": Nowcaster(1)}), "must be a function"),
+        (lambda: tt.nowcast.replay(simulated(), [Nowcaster(1)]), "there is no model"),
+    ],
+)
+def test_what_a_nowcaster_cannot_take_is_one_sentence(make, words):
+    with pytest.raises(tt.InputError, match=words):
+        make()
+
+
+def test_a_nowcast_shows_what_it_is_and_its_tables_know_their_targets():
+    nowcast = Nowcaster(np.array([2, 3])).update(simulated().as_of(START + 40))
+    assert repr(nowcast) == "<Nowcast as of 2021-12-11: 4 units, 12 open dates>"
+    with pytest.raises(tt.InputError, match=r"by must be a list of strata, such as \['place'\]"):
+        nowcast.to_table(by="place")
+    with pytest.raises(tt.InputError, match="there are no 99 dates to sum yet"):
+        nowcast.to_table(days=99)
+    at_once, settled = (nowcast.to_table(by=[], settled=s)["median"][0].as_py() for s in (0, 1))
+    assert settled >= at_once

@@ -163,6 +163,15 @@ def test_all_pictures_can_be_drawn(result):
         assert figure.layout.yaxis.title.text
 
 
+def test_a_replay_shows_itself_and_knows_its_levels(result):
+    assert repr(result).startswith("<Replay as of 20")
+    with pytest.raises(tt.InputError, match="there is no level 'age'; there are all, place"):
+        tt.nowcast.plots.wis(result, "age")
+    scored, asked = result.scored
+    assert 0 < scored <= asked == result.truth[:, 0].size
+    assert result.difference("tensortide", "unadjusted", log=True)[0] < 0.0
+
+
 def test_more_than_two_dates_are_those_that_are_scored():
     triangle = simulated()
     chosen = [START + 40, START + 43, START + 47]

@@ -82,3 +82,9 @@ def test_levels_have_to_lie_about_the_median(levels):
 def test_shapes_that_do_not_fit_are_named():
     with pytest.raises(tt.InputError, match=r"shape \(3, 2\) do not fit a truth of shape \(3,\)"):
         scores(np.zeros((3, 2)), np.zeros(3))
+
+
+def test_too_few_days_have_no_bootstrap_interval():
+    few = np.array([1.0, 2.0, 3.0, 4.0])
+    assert np.isnan(block_bootstrap(few, few)).all()
+    assert np.isnan(block_bootstrap(np.ones(9), np.zeros(9))).all()

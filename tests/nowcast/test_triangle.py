@@ -287,6 +287,39 @@ def test_single_cases_and_flat_counts_are_no_reason_to_doubt():
     assert read(table, strata=(), cumulative=True).totals().sum() == 20.0
 
 
+def test_labels_without_a_count_are_named():
+    table = GOOD | {"place": ["a", "z"], "n": [3, 0]}
+    with pytest.warns(tt.TensortideWarning, match="no count but zero of 'place' 'z'"):
+        read(table, strata=["place"])
+
+
+def test_a_mistyped_report_date_is_noticed():
+    table = {"date": ["2021-11-01", "2021-11-02"], "n": [1, 2]}
+    with pytest.warns(tt.TensortideWarning, match="without any 'seen' between 2021-11-02 and 2031"):
+        read(table | {"seen": ["2021-11-02", "2031-11-02"]}, report="seen", delay=None, strata=())
+    with pytest.raises(tt.InputError, match="typing error.*the last in 'delay', row 1"):
+        read(table | {"delay": [1, 10**9]}, strata=())
+    with pytest.raises(tt.InputError, match="4,000 at most"):
+        read(GOOD, strata=(), max_delay=20_000)
+
+
+def test_weeks_that_are_read_as_days_are_doubted():
+    days = [str(np.datetime64("2021-11-01") + 7 * k) for k in range(5)]
+    table = {"date": days, "delay": [0] * 5, "n": [3] * 5}
+    with pytest.warns(tt.TensortideWarning, match="whole weeks apart; are they weeks"):
+        read(table, strata=())
+    assert read(table, strata=(), every="week").n_dates == 5
+
+
+def test_a_time_counts_for_the_day_on_which_it_was_where_it_was():
+    import pyarrow as pa
+
+    late = dt.datetime(2021, 1, 2, 4, 30, tzinfo=dt.UTC)  # half past eleven in New York
+    column = pa.array([late], pa.timestamp("us", "America/New_York"))
+    triangle = read({"date": column, "delay": [0], "n": [3]}, strata=())
+    assert str(triangle.days()[0]) == "2021-01-01"
+
+
 def test_labels_that_look_like_one_are_doubted():
     table = GOOD | {"place": ["North", "north "]}
     with pytest.warns(tt.TensortideWarning, match="'place' has the labels 'North' and 'north '"):

@@ -18,7 +18,7 @@ from tensortide.cli.nowcast_wanted import Wanted
 from tensortide.core.types import Positions
 from tensortide.errors import FileError, InputError
 from tensortide.nowcast.calendar import as_day
-from tensortide.nowcast.hub import hub_rows, total_label
+from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
 from tensortide.nowcast.remarks import remarks
 from tensortide.nowcast.replayed import Replay
@@ -56,6 +56,8 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     else:
         _print(nowcast, wanted)
     if wanted.out is not None:
+        if wanted.form == "hub":
+            _tell(hub_columns(triangle.strata), wanted)
         _write(tables, wanted.out)
         _tell(f"{wanted.out}: {sum(t.num_rows for t in tables):,} rows.", wanted)
     if wanted.page is not None:

@@ -25,13 +25,12 @@ import numpy as np
 
 from tensortide.core.types import Floats
 from tensortide.nowcast.counts_fit import Problem
+from tensortide.nowcast.counts_start import begun_anew, first_state
 from tensortide.nowcast.counts_state import (
     CountState,
     Settings,
     aligned,
-    begun_anew,
     cell_weights,
-    first_state,
     weekday_factors,
 )
 from tensortide.nowcast.dates import date_holds, date_prior

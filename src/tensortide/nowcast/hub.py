@@ -106,6 +106,17 @@ def hub_axes(strata: Sequence[str]) -> tuple[int | None, int | None]:
     return (others[0] if others else None), age
 
 
+def hub_columns(strata: Sequence[str]) -> str:
+    """Say which stratum fills which column.
+
+    >>> hub_columns(["place", "sex"])
+    "location is 'place', age_group is 'sex'; rows of the whole and of single labels."
+    """
+    names = zip(("location", "age_group"), hub_axes(strata), strict=True)
+    told = [f"{name} is {strata[axis]!r}" for name, axis in names if axis is not None]
+    return ", ".join(told or ["no strata"]) + "; rows of the whole and of single labels."
+
+
 def hub_table(
     triangle: Triangle,
     first: Any,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.core.types import Floats
 from tensortide.nowcast.snapshot import Snapshot, Units
 
 STEEPEST = 0.97  # share of a total that one delay may add, at most
@@ -29,24 +28,24 @@ class Unadjusted:
         return np.zeros((len(units.keys), snapshot.n_ages))
 
 
-def _sums(
-    snapshot: Snapshot, squares: Floats, diagonals: int, fade: float
-) -> Callable[[Positions], tuple[Floats, Floats]]:
-    """Return a function of dates: what came at each delay, and up to it, on the newest diagonals.
+def _sums(snapshot: Snapshot, units: Units, diagonals: int, fade: float) -> tuple[Floats, Floats]:
+    """Return what came at each delay, and up to it, on the newest diagonals.
 
-    A report that is n periods old counts ``exp(-n / fade)``.
+    Units x weekdays of the date x delays.  A report that is n periods old counts
+    ``exp(-n / fade)``.
     """
     ages = np.arange(snapshot.n_dates - 1, -1, -1)
     report = ages[:, None] - np.arange(snapshot.n_delays)  # periods back from the as-of period
     used = (report >= 0) & (report < diagonals)
     weights = np.where(used, np.exp(-np.maximum(report, 0) / fade), 0.0)
-    running = np.cumsum(squares, axis=2)
-
-    def sums(dates: Positions) -> tuple[Floats, Floats]:
-        new = (squares[:, dates] * weights[dates]).sum(axis=1)
-        return new, (running[:, dates] * weights[dates]).sum(axis=1)
-
-    return sums
+    new, total = np.zeros((2, len(snapshot.cells), snapshot.n_weekdays, snapshot.n_delays))
+    dates = [np.flatnonzero(snapshot.weekdays == w) for w in range(snapshot.n_weekdays)]
+    for cells, squares in snapshot.squares():
+        running = np.cumsum(squares, axis=2)
+        for weekday, mine in enumerate(dates):
+            new[cells, weekday] = (squares[:, mine] * weights[mine]).sum(axis=1)
+            total[cells, weekday] = (running[:, mine] * weights[mine]).sum(axis=1)
+    return units.total(new), units.total(total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,8 @@ class ChainLadder:
 
         A unit that is a sum has a triangle of its own, the sum; it is not the sum of ladders.
         """
-        squares = units.total(snapshot.squares())
-        shares = self._shares(snapshot, squares[:1] if self.pooled else squares)
+        new, total = _sums(snapshot, units, self.diagonals, np.inf)
+        shares = self._shares(new[:1], total[:1]) if self.pooled else self._shares(new, total)
         # the share of the final count that is out after delay d: product of 1 - h of later delays
         out = np.ones_like(shares)
         for d in range(shares.shape[2] - 2, -1, -1):
@@ -89,23 +88,14 @@ class ChainLadder:
             unseen[:, age] = published[:, age] * (1.0 / out[:, weekday, seen] - 1.0)
         return unseen
 
-    def _shares(self, snapshot: Snapshot, squares: Floats) -> Floats:
+    def _shares(self, new: Floats, total: Floats) -> Floats:
         """Return h: units x weekdays x delays."""
-        sums = _sums(snapshot, squares, self.diagonals, np.inf)
-        every = np.arange(snapshot.n_dates)
-        new, total = sums(every)
-        own = new / np.where(total > 0.0, total, 1.0)
-        mean = np.where(total < FEW, own[:1], own)
-        if not self.weekdays:
-            shares = mean[:, None, :]
-        else:
-            shares = np.empty((len(squares), snapshot.n_weekdays, snapshot.n_delays))
-            for weekday in range(snapshot.n_weekdays):
-                new, total = sums(every[snapshot.weekdays == weekday])
-                shares[:, weekday] = (new + self.pseudo * mean) / np.maximum(
-                    total + self.pseudo, 1e-9
-                )
-        return np.clip(shares, -0.5, STEEPEST)
+        news, totals = new.sum(axis=1), total.sum(axis=1)
+        own = news / np.where(totals > 0.0, totals, 1.0)
+        shares = np.where(totals < FEW, own[:1], own)[:, None, :]
+        if self.weekdays:
+            shares = (new + self.pseudo * shares) / np.maximum(total + self.pseudo, 1e-9)
+        return np.asarray(np.clip(shares, -0.5, STEEPEST))
 
 
 #: the baselines of every replay, by the names that its table shows
@@ -139,10 +129,9 @@ class HazardLadder:
 
     def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
         """Return what is still to come: units x ages."""
-        squares = units.total(snapshot.squares())
-        sums = _sums(snapshot, squares, self.diagonals, self.fade)
+        news, totals = _sums(snapshot, units, self.diagonals, self.fade)
         every, k = np.arange(snapshot.n_dates), self.pseudo
-        new, total = sums(every)
+        new, total = news.sum(axis=1), totals.sum(axis=1)
         whole = new[:1] / np.maximum(total[:1], 1e-9)
         ratio = (new + k * whole) / (total + k) / np.maximum(whole, 1e-9)
         ratio = np.where(whole > 0.0, np.clip(ratio, 0.2, 5.0), 1.0)
@@ -150,7 +139,7 @@ class HazardLadder:
         unseen = np.zeros_like(published)
         for weekday in range(snapshot.n_weekdays):
             mine = every[snapshot.weekdays == weekday]
-            new, total = sums(mine)
+            new, total = news[:, weekday], totals[:, weekday]
             drawn = (new[:1] + k * whole) / (total[:1] + k) * ratio
             share = np.clip((new + k * drawn) / (total + k), -0.2, 0.97)
             out = np.cumprod((1.0 - share)[:, ::-1], axis=1)[:, ::-1]

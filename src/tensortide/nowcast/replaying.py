@@ -178,24 +178,7 @@ def _truth(
             "the settled counts must have the strata and periods of the triangle: "
             f"{', '.join(whole.triangle.strata) or 'none'}, by {whole.triangle.every}."
         )
-    cells = np.zeros((len(whole.cells), triangle.n_dates))
-    place = {
-        tuple(known[c] for known, c in zip(whole.triangle.labels, row, strict=True)): k
-        for k, row in enumerate(whole.cells)
-    }
-    keys = [
-        tuple(known[c] for known, c in zip(triangle.labels, row, strict=True))
-        for row in np.unique(triangle.codes, axis=0)
-    ]
-    totals = triangle.totals(triangle.strata)
-    for key, k in place.items():  # a label of which nothing is known has no final count
-        if any(part not in known for part, known in zip(key, triangle.labels, strict=True)):
-            cells[k] = np.nan
-    for key in keys:
-        if key in place:
-            at = tuple(k.index(part) for k, part in zip(triangle.labels, key, strict=True))
-            cells[place[key]] = totals[at]
-    daily = units.total(cells)
+    daily = units.total(_by_cell(triangle, whole))
     complete = triangle.last - triangle.quiet - triangle.max_delay - triangle.first
     daily[:, complete + 1 :] = np.nan
     sums = windowed(daily, days)  # of the dates t .. t + days - 1
@@ -206,3 +189,31 @@ def _truth(
             if 0 <= start < sums.shape[1]:
                 found[k, :, horizon] = sums[:, start]
     return found
+
+
+def _by_cell(triangle: Triangle, whole: Snapshot) -> Floats:
+    """Return the totals of a triangle, cells of another one x dates.
+
+    A cell with a label of which nothing is known has no final count.
+    """
+    place = {
+        tuple(known[c] for known, c in zip(whole.triangle.labels, row, strict=True)): k
+        for k, row in enumerate(whole.cells)
+    }
+    distinct, which = np.unique(triangle.codes, axis=0, return_inverse=True)
+    cell_of = np.array(
+        [
+            place.get(tuple(known[c] for known, c in zip(triangle.labels, row, strict=True)), -1)
+            for row in distinct
+        ]
+    )
+    cell = cell_of[which.reshape(-1)]
+    kept = triangle.within() & (cell >= 0)
+    flat = cell[kept] * triangle.n_dates + triangle.dates[kept]
+    size = len(place) * triangle.n_dates
+    cells = np.bincount(flat, triangle.counts[kept], size).astype(np.float64)
+    cells = cells.reshape(len(place), triangle.n_dates)
+    for key, k in place.items():
+        if any(part not in known for part, known in zip(key, triangle.labels, strict=True)):
+            cells[k] = np.nan
+    return cells

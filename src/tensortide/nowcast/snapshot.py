@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -122,15 +123,27 @@ class Snapshot:
         ages = np.arange(self.n_dates - 1, -1, -1) - self.silent
         return np.asarray(np.arange(self.n_delays) <= ages[:, None])
 
-    def squares(self) -> Floats:
-        """Return the increments of the window, corrections included: cells x dates x delays."""
+    def squares(self, size: int = 256) -> Iterator[tuple[slice, Floats]]:
+        """Give the increments of the window, corrections included: cells x dates x delays.
+
+        So many cells at a time: all of them together would be dense.
+        """
         t = self.triangle
         first = t.n_dates - self.n_dates
-        kept = (t.dates >= first) & t.within()
+        kept = np.flatnonzero((t.dates >= first) & t.within())
         cell = self.cell_of(t.codes[kept])
+        order = np.argsort(cell, kind="stable")
+        kept, cell = kept[order], cell[order]
         flat = (cell * self.n_dates + t.dates[kept] - first) * self.n_delays + t.delays[kept]
-        sizes = (len(self.cells), self.n_dates, self.n_delays)
-        return np.asarray(np.bincount(flat, t.counts[kept], int(np.prod(sizes))).reshape(sizes))
+        square = self.n_dates * self.n_delays
+        for begin in range(0, len(self.cells), size):
+            end = min(begin + size, len(self.cells))
+            some = slice(*np.searchsorted(cell, [begin, end]))
+            sums = np.bincount(
+                flat[some] - begin * square, t.counts[kept[some]], (end - begin) * square
+            )
+            shape = (end - begin, self.n_dates, self.n_delays)
+            yield slice(begin, end), np.asarray(sums, np.float64).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -60,3 +60,16 @@ def test_settings_of_the_economy_model_fade_unless_told_otherwise():
     plain = newest(steady(40, 2_000.0), Nowcaster(2, (), economy=True), 30)
     given = Nowcaster(2, (), economy=True, settings=Settings(window=120))
     np.testing.assert_allclose(newest(steady(40, 2_000.0), given, 30), plain, rtol=1e-12)
+
+
+def test_intervals_forget_what_was_nowcast_before_all_delays_were_seen():
+    """Those errors are of another kind: what nobody could foresee."""
+    triangle = steady(90, 400.0)
+    widths = []
+    for first in (1, 40):
+        nowcaster = Nowcaster(1, ())
+        for day in range(first, 90):
+            nowcast = nowcaster.update(triangle.as_of(START + day))
+        found = nowcast.quantiles((0.025, 0.5, 0.975))[2][0]
+        widths.append(found[:, 2] - found[:, 0])
+    assert (widths[0] < 1.5 * widths[1]).all()

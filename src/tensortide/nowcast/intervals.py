@@ -26,6 +26,7 @@ RELATIVE = 0.04  # share of a nowcast that its error has beside the Poisson part
 HALF_LIFE = 70.0  # periods after which a past error counts half
 SETTLING = 7  # age from which today's nowcast stands in for the truth
 PRIOR_LEVEL, PRIOR_UNIT = 2.0, 5.0  # past days that the prior spread, and the level's, are worth
+ENOUGH = 14  # past as-of days from which a spread can be learned
 MEMORY = 150  # past as-of days that are kept
 DRIFT = 0.02  # share of what is unseen by which a nowcast may drift off in a period of silence
 CORRECTED = 0.01  # share of a published count that a correction may take back
@@ -48,6 +49,14 @@ class Spread:
         self._align(keys, nowcast.shape[1])
         self.nowcasts = np.concatenate([nowcast[None], self.nowcasts])[:MEMORY]
         self.unseen = np.concatenate([unseen[None], self.unseen])[:MEMORY]
+
+    def forget_shallow(self, deep: int) -> None:
+        """Forget nowcasts from before all delays had been seen, once there are enough since.
+
+        `deep` past periods had dates older than the maximum delay.
+        """
+        if deep >= ENOUGH:
+            self.nowcasts, self.unseen = self.nowcasts[:deep], self.unseen[:deep]
 
     def skip(self, periods: int) -> None:
         """Leave room for report dates on which there was no nowcast."""

@@ -336,6 +336,7 @@ class Nowcaster:
     ) -> Nowcast:
         if missed:
             self._spread.skip(missed)
+        self._spread.forget_shallow(triangle.n_dates - triangle.max_delay - 1)
         self._spread._align(units.keys, unseen.shape[1])
         past = _past(snapshot.triangle, units, snapshot)
         published = units.total(snapshot.published)

@@ -61,7 +61,8 @@ class Info:
         known += [("unchanged", self.unchanged), ("retracted", self.retracted)]
         parts = [f"{count} {word}" for word, count in known if count]
         parts += [f"+{n} {mode}" for mode, n in self.new_labels.items() if n]
-        line = f"step {self.step}: {self.entries} entries ({', '.join(parts) or 'nothing new'})"
+        word = "entry" if self.entries == 1 else "entries"
+        line = f"step {self.step}: {self.entries} {word} ({', '.join(parts) or 'nothing new'})"
         if self.duplicates:
             line += f", {self.duplicates} duplicates combined"
         if self.prequential_error is not None:

@@ -275,3 +275,35 @@ def test_strata_may_be_named_one_by_one(run, reports):
     twice = run("nowcast", str(reports), "--strata", "place", "--strata", "age, ", *rest, "--json")
     assert once.returncode == twice.returncode == 0, twice.stderr
     assert once.stdout == twice.stdout
+
+
+def test_a_page_may_have_a_title_and_one_word_among_numbers_is_named(run, reports, tmp_path):
+    page = tmp_path / "page.html"
+    done = run("nowcast", str(reports), *WORDS, "--report", str(page), "--title", "Flu & co")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert "<h1>Flu &amp; co</h1>" in text
+    assert "The intervals are a guess: there are 3 earlier nowcasts to learn from." in text
+    done = run("nowcast", str(reports), *WORDS, "--title", "x")
+    assert "--title is about the page" in done.stderr
+    odd = tmp_path / "odd.csv"
+    odd.write_text("date,reported,n\n2026-01-01,2026-01-01,3\n2026-01-02,2026-01-02,<5\n")
+    done = run("nowcast", str(odd))
+    assert "column 'n' must hold numbers, not string: record 1 has '<5'" in done.stderr
+
+
+def test_weeks_have_no_weekday_ladder_and_begin_where_they_are_asked_to(run, tmp_path):
+    rows = ["week,report_week,cases"]
+    for k in range(30):
+        day = np.datetime64("2025-06-02") + 7 * k
+        rows += [f"{day},{day + 7 * d},{40 >> d}" for d in range(4) if k + d < 30]
+    path = tmp_path / "weekly.csv"
+    path.write_text("\n".join(rows))
+    out = tmp_path / "q.csv"
+    words = ["--every", "week", "--max-delay", "3", "--ranks", "1", "--warm-up", "9"]
+    done = run("nowcast", str(path), *words, "--from", "2025-11-12", "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    assert str(min(pacsv.read_csv(out)["as_of"].to_pylist())) == "2025-11-16"
+    done = run("nowcast", str(path), *words, "--replay", "--json")
+    models = {json.loads(line)["model"] for line in done.stdout.splitlines()}
+    assert models == {"tensortide", "unadjusted", "chain-ladder", "chain-ladder pooled"}

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -22,7 +22,7 @@ from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
 from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
 from tensortide.nowcast.remarks import remarks
 from tensortide.nowcast.replayed import Replay
-from tensortide.nowcast.replaying import OURS, as_of_days, replay
+from tensortide.nowcast.replaying import OURS, as_of_days, baselines, replay
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
 
@@ -109,11 +109,7 @@ def _ends(triangle: Triangle, wanted: Wanted) -> list[str] | None:
 
 
 def _replayed(triangle: Triangle, wanted: Wanted) -> Replay:
-    models: dict[str, Any] = {OURS: lambda: Nowcaster(wanted.ranks)}
-    from tensortide.nowcast.ladder import BASELINES
-
-    for name, ladder in BASELINES.items():
-        models[name] = lambda ladder=ladder: Nowcaster((), [ladder])
+    models = {OURS: lambda: Nowcaster(wanted.ranks), **baselines(triangle.every)}
     return replay(
         triangle, models, _ends(triangle, wanted), days=wanted.days, warm_up=wanted.warm_up
     )

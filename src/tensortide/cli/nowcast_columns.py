@@ -14,13 +14,15 @@ from tensortide.nowcast.triangle import Triangle
 
 #: names that columns often have, for a first look at somebody's file
 GUESSES = {
-    "reference": ("reference_date", "reference", "date", "event_date", "onset_date", "onset"),
+    "reference": (
+        "reference_date", "reference", "date", "event_date", "onset_date", "onset", "week", "month",
+    ),
     "report": (
         "report_date", "reported", "report", "reporting_date", "notified", "notification_date",
-        "publication_date", "published",
+        "publication_date", "published", "report_week", "report_month",
     ),
-    "delay": ("delay",),
-    "count": ("count", "n", "cases", "value", "confirm", "total"),
+    "delay": ("delay", "lag", "development", "dev"),
+    "count": ("count", "n", "cases", "value", "confirm", "total", "paid"),
 }  # fmt: skip
 
 

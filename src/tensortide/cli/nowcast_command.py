@@ -84,6 +84,7 @@ def nowcast(
     form: Annotated[
         str, typer.Option("--format", help="Of the file: table, or hub (7-day sums).")
     ] = "table",
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
     """Complete late counts: what will have been reported in the end, with intervals.
@@ -120,5 +121,7 @@ def nowcast(
                "duplicates": duplicates, "early": early}  # fmt: skip
     if line_list and duplicates != "error":
         raise InputError("--duplicates does not go with --line-list: every row is one case.")
-    title = "standard input" if source == "-" else Path(source).name
-    run_nowcast(read_triangle(source, columns, options), wanted, f"Nowcast of {title}")
+    if title is not None and not pages:
+        raise InputError("--title is about the page: name one with --report page.html.")
+    named = "standard input" if source == "-" else Path(source).name
+    run_nowcast(read_triangle(source, columns, options), wanted, title or f"Nowcast of {named}")

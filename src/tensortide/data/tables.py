@@ -83,7 +83,7 @@ class Table:
             or pa.types.is_boolean(kind)
             or pa.types.is_null(kind)
         ):
-            raise InputError(f"column {name!r} must hold numbers, not {kind}.")
+            raise InputError(f"column {name!r} must hold numbers, not {kind}{_first_word(column)}.")
         if column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             raise InputError(
@@ -92,6 +92,20 @@ class Table:
         return check_values(
             column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), name
         )
+
+
+def _first_word(column: Any) -> str:
+    """Name the record that makes a column of numbers a column of text, where there is one."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return ""
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            float(text if text is not None else 0.0)
+        except ValueError:
+            return f": record {row} has {text!r}"
+    return ""
 
 
 def is_table(records: Any) -> bool:

@@ -50,7 +50,7 @@ def replay(
     first one are nowcast too, as the past from which intervals are learned.  The truth is the
     count at the maximum delay, or that of a triangle of `settled` counts.
     """
-    makers = _makers(models)
+    makers = _makers(models, triangle.every)
     start, asked = as_of_days(triangle, dates, warm_up)
     chosen = tuple(check_levels(levels).tolist())
     scored = asked[asked >= start]
@@ -103,12 +103,19 @@ def as_of_days(
     return np.datetime64(last_days(first, triangle.every)), days
 
 
+def baselines(every: str) -> dict[str, Callable[[], Nowcaster]]:
+    """Return functions that make the baselines; weekdays are a matter of days."""
+    return {
+        name: lambda ladder=ladder: Nowcaster((), [ladder])  # type: ignore[misc]
+        for name, ladder in BASELINES.items()
+        if every == "day" or not getattr(ladder, "weekdays", False)
+    }
+
+
 def _makers(
-    models: Mapping[str, Callable[[], Nowcaster]] | Sequence[str] | None,
+    models: Mapping[str, Callable[[], Nowcaster]] | Sequence[str] | None, every: str
 ) -> dict[str, Callable[[], Nowcaster]]:
-    known: dict[str, Callable[[], Nowcaster]] = {OURS: Nowcaster}
-    for name, ladder in BASELINES.items():
-        known[name] = lambda ladder=ladder: Nowcaster((), [ladder])  # type: ignore[misc]
+    known: dict[str, Callable[[], Nowcaster]] = {OURS: Nowcaster, **baselines(every)}
     if models is None:
         return known
     if isinstance(models, Mapping):

@@ -407,6 +407,20 @@ def test_a_custom_loss_without_curvature_is_learned_in_any_unit(unit):
     assert found.score(x) > plain.score(x) - 0.01
 
 
+def test_a_custom_loss_keeps_the_curvature_that_it_is_given():
+    """Counts by their logarithm: curvatures of rows differ by thousands, and all are learned."""
+    rng = np.random.default_rng(4)
+    level = np.repeat([1.0, 10.0], [12, 3])
+    x = rng.poisson(np.exp(level)[:, None] * np.ones((15, 8))).astype(float)
+    loss = tt.losses.Custom(
+        lambda x, y: np.exp(y) - x * y, lambda x, y: np.exp(y) - x, lambda x, y: np.exp(y) + 0.0 * x
+    )
+    start = [level[:, None] + 0.5, np.ones((8, 1))]
+    model = tt.OnlineCP(1, tt.gocpt(beta=0.0), loss=loss).fit(x, init=start, max_sweeps=40)
+    rows, columns = model.factors_
+    np.testing.assert_allclose(np.exp(rows @ columns.T)[:12].mean(), x[:12].mean(), rtol=0.02)
+
+
 def test_a_mode_with_no_penalty_is_a_mode_without_one():
     _, x = counts(13)
     plain, listed = (tt.OnlineCP(2, penalties=p).fit(x) for p in (None, {0: []}))

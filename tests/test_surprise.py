@@ -295,3 +295,15 @@ def test_without_experience_there_is_no_probability():
     model.fit({"place": list("ab") * 4, "day": [0, 0, 1, 1, 2, 2, 3, 3], "n": [9] * 8})
     row = model.surprise({"place": ["c"], "day": [4], "n": [70]}).to_pylist()[0]
     assert all(np.isnan(row[name]) for name in ("probability", "low", "high"))
+
+
+def test_new_places_of_any_size_are_no_surprise_among_each_other():
+    rng = np.random.default_rng(5)
+    model = tt.OnlineCP(1, "gocpte", modes=["place", "day"], value="n")
+    known = rng.normal(50.0, 3.0, (20, 10))
+    place, day = (axis.ravel() for axis in np.indices(known.shape))
+    model.fit({"place": place, "day": day, "n": known.ravel()})
+    sizes = rng.lognormal(3.0, 1.5, 30)
+    place, day = (axis.ravel() for axis in np.indices((30, 10)))
+    joined = {"place": 100 + place, "day": day, "n": sizes[place] * rng.normal(1.0, 0.05, 300)}
+    assert model.update(joined).surprises == []

@@ -81,11 +81,11 @@ class Dispersion:
         return np.asarray(ratio[new.astype(int)])
 
     def or_guessed(self, loss: Loss, values: Floats, expected: Floats, new: Flags) -> Dispersion:
-        """Return the dispersion; before any experience with new labels, that of the batch itself.
+        """Return the dispersion, that of new labels taken from the batch itself.
 
         By its median, so that a value that stands out among four or more does not hide itself.
         """
-        if self.weights[1] > 0.0 or int(new.sum()) < ENOUGH:
+        if int(new.sum()) < ENOUGH:
             return self
         with np.errstate(over="ignore", invalid="ignore"):
             squares = (values[new] - expected[new]) ** 2 / variance(loss, expected[new])
@@ -219,7 +219,9 @@ class Judged:
         """Compare a batch with the model's values before it is learned."""
         new, live = incoming.new_cells(), incoming.live()
         values, expected = incoming.values, loss.mean(predicted)
-        spread = dispersion.or_guessed(loss, values[live], expected[live], new[live])
+        spread = dispersion
+        if dispersion.weights[1] == 0.0 and _one_new_label(incoming, np.flatnonzero(new & live)):
+            spread = dispersion.or_guessed(loss, values[live], expected[live], new[live])
         return cls(incoming, values, expected, new, loss, dispersion, spread)
 
     def experience(self) -> Dispersion:
@@ -322,6 +324,18 @@ def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, 
             fresh.append(name)
         cell[name] = _label(arrival, modes, mode, position)
     return cell, fresh
+
+
+def _one_new_label(incoming: Incoming, cells: Positions) -> bool:
+    """Tell whether all new cells are of one new label, as those of a new day are.
+
+    Several new labels may be of any size, so one that stands out is no surprise.
+    """
+    if not len(cells):
+        return False
+    places = incoming.places(cells)
+    same = (places == places[0]).all(axis=0)
+    return bool((same & (places[0] >= np.array(incoming.change.old_shape))).any())
 
 
 def _label(arrival: Arrival, modes: Modes, mode: int, position: int) -> Any:

@@ -269,6 +269,23 @@ def test_what_would_be_ignored_is_refused(run, reports, tmp_path, words, said):
     assert done.stdout == ""
 
 
+def test_a_range_that_begins_before_there_are_sums_has_those_of_its_later_days(
+    run, reports, tmp_path
+):
+    out = tmp_path / "[q].csv"
+    done = run(
+        "nowcast", str(reports), *WORDS, "--from", "2026-01-07", "--to", "2026-01-13", "--sum", "7",
+        "-o", str(out),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert str(min(pacsv.read_csv(out)["as_of"].to_pylist())) == "2026-01-11"
+    assert "[q].csv" in done.stderr
+    done = run("nowcast", str(reports), *WORDS, "--as-of", "2026-01-08", "-o", str(out), "--format",
+               "hub")  # fmt: skip
+    assert done.returncode == 2
+    assert "there are no 7 dates to sum yet as of 2026-01-08" in done.stderr
+
+
 def test_strata_may_be_named_one_by_one(run, reports):
     rest = WORDS[2:]
     once = run("nowcast", str(reports), "--strata", "place,age", *rest, "--json")

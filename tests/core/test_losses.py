@@ -70,7 +70,8 @@ def test_the_negative_binomial_comes_close_to_poisson_when_its_size_is_large():
 def test_a_loss_of_ones_own_needs_value_and_slope_only():
     loss = Custom(lambda x, y: (x - y) ** 4, lambda x, y: 4.0 * (y - x) ** 3)
     assert loss_for(loss) is loss
-    assert loss.weight(np.zeros(3), np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(loss.weight(np.zeros(3), np.ones(3)), 12.0, rtol=1e-3)
+    assert loss.weight(np.ones(1), np.ones(1))[0] > 0.0  # also where it is flat
     bent = Custom(loss.value, loss.slope, lambda x, y: 12.0 * (y - x) ** 2)
     assert bent.weight(np.zeros(1), np.array([2.0])).tolist() == [48.0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensortide.nowcast import Nowcaster, Triangle
+from tensortide.nowcast import Nowcaster, Settings, Triangle
 from tests.nowcast.examples import START
 
 SHARES = np.array([0.3, 0.25, 0.15, 0.1, 0.08, 0.05, 0.04, 0.03])
@@ -50,13 +50,36 @@ def test_the_factors_of_the_economy_model_do_not_drift():
 @pytest.mark.parametrize("made", [{}, {"ranks": 3, "ladders": ()}, {"economy": True}])
 def test_delays_that_nobody_can_have_seen_add_nothing(made):
     """A maximum delay far beyond the data says that nothing more is known, not that more comes."""
-    near, far = (newest(steady(50, 60.0, most), Nowcaster(**made), 46) for most in (7, 300))
+    nowcasters = [Nowcaster(**made) for _ in range(2)]
+    near, far = (
+        newest(steady(50, 60.0, most), nowcaster, 46)
+        for most, nowcaster in zip((7, 300), nowcasters, strict=True)
+    )
     np.testing.assert_allclose(far, near, rtol=0.12)
+    oldest = nowcasters[1].nowcast().today.unseen[0, -1]  # no date is older than this one
+    assert abs(oldest) < 1e-9
+
+
+def test_what_the_economy_model_carries_is_what_its_window_has():
+    """Sums that fade cannot lose dates that leave the window, if nobody takes them away."""
+    settings = Settings(window=20, fade=30.0)
+    nowcaster = Nowcaster(1, (), economy=True, settings=settings)
+    newest(steady(60, 500.0), nowcaster, 25)
+    state = nowcaster._members[0].state
+    assert state is not None
+    assert state.margin is not None
+    assert state.reported is not None
+    ages = np.arange(len(state.margin) - 1, -1, -1)[:, None] - np.arange(8)
+    weighted = state.margin * np.where(ages >= 0, np.exp(-np.maximum(ages, 0) / 30.0), 0.0)
+    first = np.datetime64(int(state.first), "D")
+    weekday = (first.astype(int) + 3 + np.arange(len(weighted))) % 7
+    for k in range(7):
+        np.testing.assert_allclose(
+            state.reported.sum(axis=0)[k], weighted[weekday == k].sum(axis=0), rtol=1e-9
+        )
 
 
 def test_settings_of_the_economy_model_fade_unless_told_otherwise():
-    from tensortide.nowcast import Settings
-
     plain = newest(steady(40, 2_000.0), Nowcaster(2, (), economy=True), 30)
     given = Nowcaster(2, (), economy=True, settings=Settings(window=120))
     np.testing.assert_allclose(newest(steady(40, 2_000.0), given, 30), plain, rtol=1e-12)

@@ -163,6 +163,17 @@ def test_all_pictures_can_be_drawn(result):
         assert figure.layout.yaxis.title.text
 
 
+def test_listed_weeks_are_all_scored():
+    rows = [(START + 7 * t, d) for t in range(30) for d in range(3)]
+    table = {"date": [t for t, _ in rows], "delay": [d for _, d in rows], "n": [9] * len(rows)}
+    weekly = tt.nowcast.Triangle.from_table(
+        table, reference="date", delay="delay", count="n", max_delay=2, every="week"
+    )
+    listed = [START + 7 * t + 2 for t in (12, 13, 14)]  # Wednesdays: the week before was over
+    found = tt.nowcast.replay(weekly, ["chain-ladder"], listed, warm_up=3)
+    assert [str(d) for d in found.dates] == [str(START + 7 * t - 1) for t in (12, 13, 14)]
+
+
 def test_a_replay_shows_itself_and_knows_its_levels(result):
     assert repr(result).startswith("<Replay as of 20")
     with pytest.raises(tt.InputError, match="there is no level 'age'; there are all, place"):

@@ -320,6 +320,21 @@ def test_a_time_counts_for_the_day_on_which_it_was_where_it_was():
     assert str(triangle.days()[0]) == "2021-01-01"
 
 
+def test_increments_that_rise_to_the_last_delay_are_not_doubted():
+    table = falling(False) | {"n": [1, 3, 6] * 20}
+    assert read(table, strata=()).totals().sum() == 200.0
+
+
+def test_rows_keep_their_numbers_when_others_are_dropped():
+    table = {"date": ["2021-11-05", "2021-11-01", "2021-11-02", "2021-11-01"],
+             "delay": [-1, 0, 0, 0], "n": [1, 1, 1, 1]}  # fmt: skip
+    with (
+        pytest.warns(tt.TensortideWarning, match="1 of 4 rows are dropped"),
+        pytest.raises(tt.InputError, match="first rows 1 and 3"),
+    ):
+        read(table, strata=(), early="drop", duplicates="error")
+
+
 def test_labels_that_look_like_one_are_doubted():
     table = GOOD | {"place": ["North", "north "]}
     with pytest.warns(tt.TensortideWarning, match="'place' has the labels 'North' and 'north '"):

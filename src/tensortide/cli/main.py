@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -378,11 +377,9 @@ def main() -> None:
         print(f"tensortide: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except _UsageError as error:
-        print(_usage(error), file=sys.stderr)
+        if told := _usage(error):
+            print(told, file=sys.stderr)
         raise SystemExit(2) from None
-    except BrokenPipeError:  # whoever read the output has enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
     if code == INTERRUPTED:
         print("tensortide: stopped.", file=sys.stderr)
     raise SystemExit(code)

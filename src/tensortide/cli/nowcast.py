@@ -35,6 +35,8 @@ SHOWN = 14  # dates in the table on the screen
 def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
     """Nowcast, print, write."""
     wanted.check()
+    if wanted.form == "hub" and triangle.every != "day":
+        raise InputError("the hub's format is about sums of seven days; use --every day.")
     last = wanted.as_of or wanted.last or str(triangle.as_of_date)
     first = (None if wanted.as_of else wanted.first) or last
     later = as_day(last, "--as-of") > triangle.as_of_date
@@ -70,7 +72,7 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
 def _tell(sentence: str, wanted: Wanted) -> None:
     """Say something to a person; machines get the numbers alone."""
     if not wanted.as_json:
-        Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
+        Console(stderr=True, highlight=False, markup=False).print(sentence, soft_wrap=True)
 
 
 def _stepped(
@@ -84,9 +86,11 @@ def _stepped(
     with watched_days(len(days), show=None) as tell:
         for day in days:
             nowcast = nowcaster.update(triangle.as_of(day))
-            if wanted.out is not None and day >= begin:
+            if wanted.out is not None and day >= begin and len(_summed(nowcast, wanted)):
                 tables.append(_rows(nowcast, wanted, totals))
             tell(str(day))
+    if wanted.out is not None and not tables:
+        raise InputError(f"there are no {wanted.length} dates to sum yet as of {days[-1]}.")
     return nowcast, tables
 
 
@@ -115,10 +119,14 @@ def _replayed(triangle: Triangle, wanted: Wanted) -> Replay:
     )
 
 
-def _sums_exist(nowcast: Nowcast, wanted: Wanted) -> Positions:
+def _summed(nowcast: Nowcast, wanted: Wanted) -> Positions:
     """Return the ages of dates with a sum of as many dates as were asked for."""
-    published = nowcast.quantiles((0.5,), days=wanted.days or 1)[0]
-    live = np.flatnonzero(np.isfinite(published[0]))
+    published = nowcast.quantiles((0.5,), days=wanted.length)[0]
+    return np.flatnonzero(np.isfinite(published[0]))
+
+
+def _sums_exist(nowcast: Nowcast, wanted: Wanted) -> Positions:
+    live = _summed(nowcast, wanted)
     if not len(live):
         raise InputError(f"there are no {wanted.days} dates to sum yet; choose a smaller --sum.")
     return live

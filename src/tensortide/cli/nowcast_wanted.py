@@ -27,6 +27,11 @@ class Wanted:
     as_json: bool
     source: str
 
+    @property
+    def length(self) -> int:
+        """Dates that a target sums over."""
+        return 7 if self.form == "hub" else self.days or 1
+
     def check(self) -> None:
         """Refuse what cannot be meant, before anything is computed."""
         self._check_days()

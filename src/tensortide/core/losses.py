@@ -309,15 +309,15 @@ class Custom:
                 raise InputError(f"{part} of a custom loss must be a function of x and y.")
 
     def weight(self, x: Floats, y: Floats) -> Floats:
-        """Return the curvature; where it is not positive, or nearly nothing, its usual size."""
+        """Return the curvature; where it is not positive, its usual size."""
         shape = np.broadcast(x, y).shape
         if self.curvature is None:
             found = self._by_differences(x, y)
         else:
             found = np.broadcast_to(np.asarray(self.curvature(x, y), np.float64), shape)
-        positive = found[found > 0.0]
-        usual = float(positive.mean()) if len(positive) else 1.0
-        return np.where(found > 1e-3 * usual, found, usual)
+        sound = np.isfinite(found) & (found > 0.0)
+        usual = float(np.median(found[sound])) if sound.any() else 1.0
+        return np.where(sound, found, usual)
 
     def _by_differences(self, x: Floats, y: Floats) -> Floats:
         """Return how fast the slope grows; upwards of y, since below it there may be no loss."""

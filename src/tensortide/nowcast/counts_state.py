@@ -58,6 +58,8 @@ class Settings:
             check_count(name, getattr(self, name), least=0)
         for name in ("first_sweeps", "max_sweeps"):
             check_count(name, getattr(self, name), least=1)
+        if self.weekdays and self.weekday_counts == 0.0:
+            raise InputError("weekday_counts must be larger than 0, or weekdays False.")
         if self.fade is not None and check_number("fade", self.fade, least=0.0) == 0.0:
             raise InputError("fade must be larger than 0: the periods in which reports fade.")
 

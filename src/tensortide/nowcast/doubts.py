@@ -85,8 +85,10 @@ def doubt_totals(new: Flags, counts: Floats, *, cumulative: bool) -> None:
     date = np.cumsum(new)[later]
     reports = np.bincount(date)
     fell = np.bincount(date, rises < 0.0)
-    moved = np.bincount(date, rises != 0.0)
-    telling = (reports >= 2) & (moved > 0)  # three reports or more that are not all the same
+    largest, newest = np.zeros(len(reports)), np.zeros(len(reports))
+    np.maximum.at(largest, date, rises)
+    newest[date] = rises  # rows are in order: the last one of each date stays
+    telling = (reports >= 2) & (newest < largest)  # totals level off; increments may still rise
     grown = int((telling & (fell == 0)).sum())
     if int(telling.sum()) >= ENOUGH and grown > MOST * int(telling.sum()):
         doubt(

@@ -126,7 +126,9 @@ class Nowcast:
         chosen = list(self.levels if levels is None else levels)
         published, _, found = self.quantiles(chosen, days=days, settled=settled)
         if np.isnan(published).all():
-            raise InputError(f"there are no {days} dates to sum yet; choose fewer days.")
+            raise InputError(
+                f"as of {self.as_of_date} there are no {days} dates to sum yet; choose fewer days."
+            )
         keep = np.arange(len(self.units.keys))
         if by is not None:
             wanted = {self.triangle._axis(name) for name in by}
@@ -216,6 +218,10 @@ class Nowcaster:
             raise InputError(f"hedge must be a share from 0 to 1, not {self.hedge!r}.")
         check_seed(self.seed)
         settings = self.settings or (ECONOMY if self.economy else Settings())
+        if settings.fade is not None and not self.economy:
+            raise InputError("fade belongs to the economy nowcaster: a full one has its window.")
+        if settings.signed and (self.economy or any(r > 1 for r in listed)):
+            raise InputError("signed settings, such as CHAIN_LADDER, are for rank 1 with history.")
         if self.economy and settings.fade is None:  # without it nothing would be carried on
             settings = replace(settings, fade=ECONOMY.fade)
         self._members = [CountModel(r, settings, self.seed) for r in listed]
@@ -294,6 +300,11 @@ class Nowcaster:
                     np.arange(len(self._members)) == chosen
                 )
         unseen = np.einsum("m,mua->ua", weights, np.array(parts))
+        if not np.isfinite(unseen).all():
+            raise InputError(
+                f"the nowcast as of {triangle.as_of_date} is not finite; do the settings allow "
+                "one, or are counts of very different size?"
+            )
         return self._told(triangle, units, whole, unseen, missed)
 
     def _seen(self, triangle: Triangle) -> Snapshot:

@@ -104,7 +104,7 @@ def read_table(
         doubt_weeks(days)
     # rows are told apart, and totals differenced, by their days; only then periods are made
     codes, days, delays, counts = _distinct(
-        codes, days, delays, counts, rules, [n for n in used if n != count]
+        codes, days, delays, counts, rules, [n for n in used if n != count], np.flatnonzero(keep)
     )
     new = changes(np.column_stack([codes, days]))
     doubt_totals(new, counts, cumulative=rules.cumulative)
@@ -285,6 +285,7 @@ def _distinct(
     counts: Floats,
     rules: Reading,
     used: Sequence[str],
+    rows: Positions,
 ) -> tuple[Positions, Positions, Positions, Floats]:
     """Return each cell once, by the rule for duplicates; order: strata, date, delay."""
     order = np.lexsort((delays, dates, *codes.T[::-1]))  # stable: rows keep their order
@@ -294,9 +295,9 @@ def _distinct(
     if not new.all():
         if rules.duplicates == "error":
             at = int(np.flatnonzero(~new)[0])
-            rows = sorted((int(order[at - 1]), int(order[at])))
+            pair = sorted((int(rows[order[at - 1]]), int(rows[order[at]])))
             raise InputError(
-                f"{int((~new).sum())} rows repeat a cell, first rows {rows[0]} and {rows[1]} (same "
+                f"{int((~new).sum())} rows repeat a cell, first rows {pair[0]} and {pair[1]} (same "
                 f"{', '.join(map(repr, used))}); does another column tell them apart (strata, "
                 "--strata)? Else say duplicates='sum' or 'last' (--duplicates sum)."
             )

@@ -54,9 +54,9 @@ class Replay:
 
     @property
     def scored(self) -> tuple[int, int]:
-        """How many targets of the whole have a final count, and how many there are."""
-        found = np.isfinite(self.truth[:, 0])
-        return int(found.sum()), found.size
+        """How many nowcasts of the whole have a final count, and how many there are."""
+        asked = np.isfinite(next(iter(self.quantiles.values()))[:, 0, :, 0])
+        return int((asked & np.isfinite(self.truth[:, 0])).sum()), int(asked.sum())
 
     def __repr__(self) -> str:
         """Show what was replayed."""

@@ -67,6 +67,11 @@ def replay(
     whole = Snapshot(triangle, triangle.n_dates)
     units = Units.of(whole)
     truth = _truth(triangle if settled is None else settled, units, whole, scored, days, horizons)
+    if not np.isfinite(truth).any():
+        raise InputError(
+            "no nowcast of these as-of dates can be scored: that takes counts which are final, "
+            f"{triangle.max_delay} {triangle.every}s after their date."
+        )
     final = settled is not None
     place = {key: k for k, key in enumerate(units.keys)}
     shape = (len(scored), len(units.keys), horizons, len(chosen))
@@ -84,11 +89,6 @@ def replay(
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
-    if not np.isfinite(truth).any():
-        raise InputError(
-            "no nowcast of these as-of dates can be scored: that takes counts which are final, "
-            f"{triangle.max_delay} {triangle.every}s after their date."
-        )
     return Replay(scored, units, chosen, days, truth, found, triangle.every)
 
 
@@ -156,6 +156,8 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
     first = int(periods_of(np.asarray([asked.min()]), triangle.every)[0])
     last = complete_until(asked.max(), triangle.every)
     first = min(first, last)
+    if len(asked) > 2:  # each names the last period that was over by then
+        first = complete_until(asked.min(), triangle.every)
     reported = triangle.first + int((triangle.dates + triangle.delays).min())
     earliest = max(triangle.first + 1, reported)
     if earliest > triangle.last:

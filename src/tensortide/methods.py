@@ -12,9 +12,9 @@ from typing import Any
 
 from tensortide import baselines
 from tensortide.core.alpha import Schedule, constant, density, per_size, schedule
+from tensortide.core.custom_loss import Custom
 from tensortide.core.losses import (
     Bernoulli,
-    Custom,
     Gamma,
     Huber,
     NegativeBinomial,

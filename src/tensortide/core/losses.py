@@ -17,6 +17,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from tensortide.core.alpha import check_number
+from tensortide.core.custom_loss import Custom
+from tensortide.core.direct_loss import Direct, weight_at
 from tensortide.core.types import Floats
 from tensortide.errors import InputError
 
@@ -29,7 +31,7 @@ def _log_ratio(x: Floats, y: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Squared:
+class Squared(Direct):
     """``(x - y)^2``.
 
     >>> Squared().value(np.array([3.0]), np.array([1.0])).tolist()
@@ -55,17 +57,9 @@ class Squared:
 
     weight = curvature
 
-    def mean(self, y: Floats) -> Floats:
-        """Return the expected entry where the model's value is y."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
-
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(Direct):
     """``y - x + x log(x / y)``: Kullback and Leibler's divergence, the loss of counts.
 
     >>> Poisson().value(np.array([2.0, 0.0]), np.array([4.0, 3.0])).round(3).tolist()
@@ -94,17 +88,9 @@ class Poisson:
         """Return the expected curvature, ``1 / y``."""
         return np.asarray(1.0 / (y + TINY))
 
-    def mean(self, y: Floats) -> Floats:
-        """Return the expected entry where the model's value is y."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
-
 
 @dataclass(frozen=True, slots=True)
-class NegativeBinomial:
+class NegativeBinomial(Direct):
     """Counts with variance ``y + y^2 / size``: more spread than Poisson's.
 
     >>> NegativeBinomial(5.0).value(np.array([2.0]), np.array([4.0])).round(3).tolist()
@@ -144,17 +130,9 @@ class NegativeBinomial:
         safe = y + TINY
         return np.asarray(1.0 / (safe + safe**2 / self.size))
 
-    def mean(self, y: Floats) -> Floats:
-        """Return the expected entry where the model's value is y."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
-
 
 @dataclass(frozen=True, slots=True)
-class Gamma:
+class Gamma(Direct):
     """``x / y - log(x / y) - 1``: positive values whose spread is a share of their size.
 
     >>> Gamma().value(np.array([2.0]), np.array([4.0])).round(3).tolist()
@@ -184,14 +162,6 @@ class Gamma:
     def weight(self, x: Floats, y: Floats) -> Floats:  # noqa: ARG002
         """Return the expected curvature, ``1 / y^2``."""
         return np.asarray(1.0 / (y + TINY) ** 2)
-
-    def mean(self, y: Floats) -> Floats:
-        """Return the expected entry where the model's value is y."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +201,11 @@ class Bernoulli:
     def bend(self, mean: float) -> float:
         """Return the weight where entry and expectation are `mean`."""
         p = min(max(mean, 0.01), 0.99)
-        return _bend(self, p, float(np.log(p / (1.0 - p))))
+        return weight_at(self, p, float(np.log(p / (1.0 - p))))
 
 
 @dataclass(frozen=True, slots=True)
-class Huber:
+class Huber(Direct):
     """``(x - y)^2`` up to a distance of `delta`, from there on its tangent: outliers pull less.
 
     >>> Huber(1.0).value(np.array([0.0, 0.0]), np.array([0.5, 3.0])).tolist()
@@ -271,85 +241,6 @@ class Huber:
     def weight(self, x: Floats, y: Floats) -> Floats:
         """Return the curvature of the parabola that touches the loss and lies above it."""
         return np.asarray(2.0 * self.delta / np.maximum(np.abs(x - y), self.delta))
-
-    def mean(self, y: Floats) -> Floats:
-        """Return the expected entry where the model's value is y."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
-
-
-@dataclass(frozen=True, slots=True)
-class Custom:
-    """Any differentiable loss: functions of (x, y), element by element (paper, section 2.3).
-
-    Without a curvature it is taken from differences of the slope; a step is shortened until the
-    loss falls.
-
-    >>> quartic = Custom(lambda x, y: (x - y) ** 4, lambda x, y: 4 * (y - x) ** 3)
-    >>> quartic.slope(np.array([0.0]), np.array([1.0])).tolist()
-    [4.0]
-    """
-
-    value: Callable[[Floats, Floats], Floats]
-    slope: Callable[[Floats, Floats], Floats]
-    curvature: Callable[[Floats, Floats], Floats] | None = None
-    positive: bool = False
-    least: float = -np.inf
-    most: float = np.inf
-    name: str = "custom"
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be called."""
-        for part in ("value", "slope", "curvature"):
-            given = getattr(self, part)
-            if not callable(given) and not (part == "curvature" and given is None):
-                raise InputError(f"{part} of a custom loss must be a function of x and y.")
-
-    def weight(self, x: Floats, y: Floats) -> Floats:
-        """Return the curvature; where it is not positive, its usual size."""
-        shape = np.broadcast(x, y).shape
-        if self.curvature is None:
-            found = self._by_differences(x, y)
-        else:
-            found = np.broadcast_to(np.asarray(self.curvature(x, y), np.float64), shape)
-        sound = np.isfinite(found) & (found > 0.0)
-        usual = float(np.median(found[sound])) if sound.any() else 1.0
-        return np.where(sound, found, usual)
-
-    def _by_differences(self, x: Floats, y: Floats) -> Floats:
-        """Return how fast the slope grows; upwards of y, since below it there may be no loss."""
-        size = np.abs(y)
-        step = 1e-4 * np.maximum(size, float(size.mean()) if size.size else 0.0)
-        step = np.where(step > 0.0, step, 1e-4)
-        return np.asarray((self.slope(x, y + step) - self.slope(x, y)) / step, np.float64)
-
-    def mean(self, y: Floats) -> Floats:
-        """Return the model's value: the expected entry is not known."""
-        return y
-
-    def bend(self, mean: float) -> float:
-        """Return the weight where entry and expectation are `mean`."""
-        return _bend(self, mean, mean)
-
-    def check(self, values: Floats) -> None:
-        """Refuse functions that do not work element by element on these values."""
-        x = values[:5]
-        for part in ("value", "slope", *(["curvature"] if self.curvature else [])):
-            found = np.asarray(getattr(self, part)(x, x))
-            if found.shape not in (x.shape, ()) or (part != "curvature" and found.shape == ()):
-                raise InputError(
-                    f"{part} of the custom loss must give a number for each entry: of "
-                    f"{len(x)} entries it gave an array of shape {found.shape}."
-                )
-            if not np.isfinite(found).all():
-                raise InputError(f"{part} of the custom loss is not finite where y equals x.")
-
-
-def _bend(loss: Loss, x: float, y: float) -> float:
-    return float(loss.weight(np.array([x]), np.array([y]))[0])
 
 
 Loss: TypeAlias = Squared | Poisson | NegativeBinomial | Gamma | Bernoulli | Huber | Custom

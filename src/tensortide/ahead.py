@@ -13,8 +13,9 @@ from tensortide.core.factors import values_at
 from tensortide.core.products import dot
 from tensortide.core.types import Floats, Places, Positions
 from tensortide.data.cells import unique_cells
+from tensortide.dispersion import Dispersion
 from tensortide.info import Info
-from tensortide.surprise import Dispersion, Judged, surprises
+from tensortide.surprise import Judged, surprises
 
 if TYPE_CHECKING:
     from tensortide.core.losses import Loss

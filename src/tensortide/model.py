@@ -31,11 +31,12 @@ from tensortide.data.cells import Cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
+from tensortide.dispersion import Dispersion
 from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.incoming import Incoming, Rules, first_cells, next_cells
 from tensortide.info import Info
 from tensortide.parts import loss_of, ties_for
-from tensortide.surprise import Dispersion, Judged
+from tensortide.surprise import Judged
 from tensortide.validate import check_rank_for
 
 

@@ -19,7 +19,8 @@ from tensortide.core.types import Positions
 from tensortide.errors import FileError, InputError
 from tensortide.nowcast.calendar import as_day
 from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
-from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
+from tensortide.nowcast.nowcast import Nowcast
+from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.remarks import remarks
 from tensortide.nowcast.replayed import Replay
 from tensortide.nowcast.replaying import OURS, as_of_days, baselines, replay

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tensortide.nowcast.counts_state import CHAIN_LADDER, Settings
     from tensortide.nowcast.hub import hub_table
     from tensortide.nowcast.ladder import BASELINES, ChainLadder, HazardLadder, Unadjusted
-    from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
+    from tensortide.nowcast.nowcast import Nowcast
+    from tensortide.nowcast.nowcaster import Nowcaster
     from tensortide.nowcast.replayed import Replay
     from tensortide.nowcast.replaying import replay
     from tensortide.nowcast.scoring import Scores, scores
@@ -46,7 +47,7 @@ _HOME = {
     "ChainLadder": "ladder",
     "HazardLadder": "ladder",
     "Unadjusted": "ladder",
-    "Nowcast": "nowcaster",
+    "Nowcast": "nowcast",
     "Nowcaster": "nowcaster",
     "Replay": "replayed",
     "replay": "replaying",

@@ -11,7 +11,7 @@ from tensortide.readers.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, 
 from tensortide.readers.words import counted
 
 if TYPE_CHECKING:
-    from tensortide.nowcast.nowcaster import Nowcast
+    from tensortide.nowcast.nowcast import Nowcast
     from tensortide.nowcast.replayed import Replay
     from tensortide.nowcast.triangle import Triangle
 

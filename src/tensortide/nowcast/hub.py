@@ -10,7 +10,8 @@ import numpy as np
 
 from tensortide.errors import InputError
 from tensortide.nowcast.intervals import windowed
-from tensortide.nowcast.nowcaster import Nowcast, Nowcaster
+from tensortide.nowcast.nowcast import Nowcast
+from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.replaying import WARM_UP, as_of_days
 from tensortide.nowcast.scoring import LEVELS
 from tensortide.nowcast.triangle import Triangle

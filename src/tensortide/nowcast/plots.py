@@ -9,7 +9,7 @@ from tensortide.nowcast import figures
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tensortide.nowcast.nowcaster import Nowcast
+    from tensortide.nowcast.nowcast import Nowcast
     from tensortide.nowcast.replayed import Replay
     from tensortide.nowcast.triangle import Triangle
 

@@ -9,7 +9,7 @@ import numpy as np
 from tensortide.readers.words import counted
 
 if TYPE_CHECKING:
-    from tensortide.nowcast.nowcaster import Nowcast
+    from tensortide.nowcast.nowcast import Nowcast
 
 FEW = 7  # earlier nowcasts below which intervals are not learned yet
 

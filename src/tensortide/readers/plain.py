@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tensortide.core.recipe import Memory
     from tensortide.data.labels import Labels
     from tensortide.data.sketch import DistinctCells
+    from tensortide.dispersion import Dispersion
     from tensortide.estimator import OnlineCP
-    from tensortide.surprise import Dispersion
 
 
 def small_arrays(
@@ -128,12 +128,12 @@ def rebuilt(
     from tensortide.core.factors import Factors, RunningGrams
     from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
+    from tensortide.dispersion import Dispersion
     from tensortide.estimator import OnlineCP
     from tensortide.incoming import Rules
     from tensortide.info import Info
     from tensortide.model import Model
     from tensortide.parts import composed
-    from tensortide.surprise import Dispersion
 
     params = read_params(facts["params"])
     estimator = OnlineCP(**params)

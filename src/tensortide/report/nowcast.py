@@ -13,7 +13,7 @@ from tensortide.nowcast.remarks import remarks
 from tensortide.report.shell import page_around, write_page
 
 if TYPE_CHECKING:
-    from tensortide.nowcast.nowcaster import Nowcast
+    from tensortide.nowcast.nowcast import Nowcast
     from tensortide.nowcast.replayed import Replay
 
 _ROWS = 14

@@ -1,0 +1,124 @@
+"""`Nowcast`: what a nowcaster says of an as-of day, unit by unit and date by date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.core.types import Floats
+from tensortide.errors import InputError
+from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
+from tensortide.nowcast.scoring import LEVELS, check_levels
+from tensortide.nowcast.snapshot import Units
+from tensortide.nowcast.tail import DOUBT, tail_share
+from tensortide.nowcast.triangle import Triangle
+from tensortide.validate import check_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Nowcast:
+    """The nowcast of an as-of day: every unit (sum over strata) and every date still open.
+
+    `published` and `unseen` are units x ages, the as-of date first.
+    """
+
+    triangle: Triangle
+    units: Units
+    today: Today
+    spread: Spread
+    levels: tuple[float, ...] = LEVELS
+
+    @property
+    def as_of_date(self) -> np.datetime64:
+        """The as-of date."""
+        return self.triangle.as_of_date
+
+    @property
+    def silent(self) -> int:
+        """For how many periods nothing has been published (`tensortide.nowcast.silence`)."""
+        return self.today.silent
+
+    def __repr__(self) -> str:
+        """Show what there is a nowcast of."""
+        units, dates = self.today.published.shape
+        return f"<Nowcast as of {self.as_of_date}: {units:,} units, {dates:,} open dates>"
+
+    def unit(self, **labels: Any) -> int:
+        """Return the number of a unit: ``unit(age_group="80+")``, strata left out are summed."""
+        for name in labels:
+            self.triangle._axis(name)
+        key = tuple(labels.get(name) for name in self.units.strata)
+        if key not in self.units.keys:
+            raise InputError(f"there is no unit {labels!r} as of {self.as_of_date}.")
+        return self.units.keys.index(key)
+
+    def quantiles(
+        self, levels: Sequence[float] | None = None, *, days: int = 1, settled: bool = False
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return published, nowcast (units x ages) and quantiles (units x ages x levels).
+
+        With `days` 7 a target is the sum of seven dates that ends at that age.  The target is the
+        count at the maximum delay; with `settled` it is what the count grows to after that
+        (`tensortide.nowcast.tail`).
+        """
+        chosen = check_levels(self.levels if levels is None else levels)
+        check_count("days", days, least=1)
+        published, now, sd = spreads(self.today, self.spread, days)
+        if settled:
+            tail = tail_share(self.triangle)
+            sd = np.sqrt(((1.0 + tail) * sd) ** 2 + (DOUBT * tail * now) ** 2)
+            now = (1.0 + tail) * now
+        found = quantiles(published, now, sd, chosen.tolist(), falls=self.today.falls)
+        return published, now, found
+
+    def to_table(
+        self,
+        levels: Sequence[float] | None = None,
+        *,
+        days: int = 1,
+        by: Sequence[str] | None = None,
+        settled: bool = False,
+    ) -> pa.Table:
+        """Return a row per unit and date: strata, date, reported, median and quantiles.
+
+        `by` picks one kind of sum: ``[]`` the whole, ``["age_group"]``, ...; by default all.
+        `days` and `settled` say what the target is, as in `quantiles`.
+        """
+        import pyarrow as pa
+
+        if isinstance(by, str):
+            raise InputError(f"by must be a list of strata, such as [{by!r}], not {by!r}.")
+        chosen = list(self.levels if levels is None else levels)
+        published, _, found = self.quantiles(chosen, days=days, settled=settled)
+        if np.isnan(published).all():
+            raise InputError(
+                f"as of {self.as_of_date} there are no {days} dates to sum yet; choose fewer days."
+            )
+        keep = np.arange(len(self.units.keys))
+        if by is not None:
+            wanted = {self.triangle._axis(name) for name in by}
+            keep = np.array(
+                [
+                    u
+                    for u, key in enumerate(self.units.keys)
+                    if {k for k, label in enumerate(key) if label is not None} == wanted
+                ]
+            )
+        dates = self.triangle.days()[::-1][: published.shape[1]]
+        live = np.isfinite(published[keep])
+        unit, age = np.nonzero(live)
+        columns: dict[str, Any] = {
+            name: [self.units.keys[keep[u]][k] for u in unit]
+            for k, name in enumerate(self.units.strata)
+        }
+        columns["date"] = dates[age]
+        columns["reported"] = published[keep][live]
+        for k, level in enumerate(chosen):
+            columns["median" if level == 0.5 else f"q{level:g}"] = found[keep][live][:, k]
+        return pa.table(columns)

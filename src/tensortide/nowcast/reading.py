@@ -45,11 +45,9 @@ class Reading:
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         check_every(self.every)
-        if self.max_delay is None:
-            object.__setattr__(self, "max_delay", USUAL[self.every])
-        if check_count("max_delay", self.max_delay, least=1) > MOST_DELAYS:
+        if check_count("max_delay", self.longest, least=1) > MOST_DELAYS:
             raise InputError(
-                f"max_delay is {self.max_delay:,} {self.every}s; {MOST_DELAYS:,} at most: name the "
+                f"max_delay is {self.longest:,} {self.every}s; {MOST_DELAYS:,} at most: name the "
                 "delay after which a count is final."
             )
         check_choice("duplicates", self.duplicates, ("error", "sum", "last"))
@@ -59,9 +57,8 @@ class Reading:
 
     @property
     def longest(self) -> int:
-        """The maximum delay."""
-        assert self.max_delay is not None
-        return self.max_delay
+        """The maximum delay, by default what is usual for such periods."""
+        return USUAL[self.every] if self.max_delay is None else self.max_delay
 
 
 def read_table(

@@ -50,7 +50,8 @@ class Reading(Parameters):
 
         A row per cell: its labels, value, what is expected, the 95 % range, and the
         probability of a value at least as far out (NaN while there is no experience with new
-        labels, unless four or more cells of one new label can be compared).  `update` lists the least likely in ``info.surprises``.
+        labels, unless four or more cells of one new label can be compared).  `update` lists the
+        least likely in ``info.surprises``.
         """
         from tensortide.surprise import judged_table
 

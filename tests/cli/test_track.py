@@ -329,7 +329,7 @@ def test_info_components_predict_and_check(run, tracked):
     assert (tracked / "c.csv").read_text().startswith('"component"')
     check = run("check", path)
     assert check.returncode == 0
-    assert check.stdout.count("ok ") == 7
+    assert check.stdout.count("ok ") == 9
 
 
 def test_predict_answers_in_the_order_of_the_cells(run, tracked):

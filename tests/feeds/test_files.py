@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import threading
 import time
@@ -73,21 +72,6 @@ def _cut(column):
     from tensortide.feeds.portions import Cut
 
     return Cut(column)
-
-
-def test_a_file_is_known_by_its_content(tmp_path, block_size):
-    records = rows()
-    source = write(tmp_path / "a.csv", records)
-    with created(tmp_path / "run") as run:
-        run.track(source, step_by="reported")
-        shutil.move(source, tmp_path / "renamed.csv")
-        assert run.track(tmp_path / "renamed.csv").steps == 0
-        shutil.copy(tmp_path / "renamed.csv", tmp_path / "copy.csv")
-        assert run.track([tmp_path / "renamed.csv", tmp_path / "copy.csv"]).steps == 0
-        # the same name and time with other content is another file
-        changed = [(*r[:4], r[4] + 1) for r in records]
-        write(source, changed)
-        assert run.track(source).steps == 12
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
@@ -369,33 +353,6 @@ def test_a_file_of_columns_is_judged_before_its_first_step(tmp_path):
         assert run.batches().num_rows == 0
         pq.write_table(pa.table(table | {"n": [1.0, 2, 3, 4, 5, 6]}), tmp_path / "a.parquet")
         assert run.track(tmp_path / "a.parquet").steps == 3
-
-
-def test_extracts_that_repeat_each_other_are_known_also_while_they_wait(tmp_path):
-    """Cumulative files, and copies, among the first steps that are learned together."""
-    folder = tmp_path / "d"
-    folder.mkdir()
-    lines = [f"{p},{d},{d + 0.5}\n" for d in range(1, 5) for p in "AB"]
-    for i in range(1, 5):
-        (folder / f"{i}.csv").write_text("place,day,n\n" + "".join(lines[: 2 * i]))
-    shutil.copy(folder / "2.csv", folder / "2b.csv")
-    made = {"duplicates": "sum", "combine": "add", "modes": ["place", "day"], "value": "n"}
-    sums = []
-    for first in (1, 3):
-        with tt.Tracker.create(tmp_path / f"run{first}", 1, "gocpt", **made) as run:
-            run.track(folder, step_files=True, first=first)
-            sums.append(sorted(run.model._model.store.entries.all_values().tolist()))
-    assert sums[0] == sums[1] == sorted([d + 0.5 for d in range(1, 5)] * 2)
-
-
-def test_files_that_only_begin_alike_are_two_files(tmp_path):
-    head = "place,day,n\nA,1,1\nB,1,2\n"
-    (tmp_path / "mon.csv").write_text(head + "A,2,3\nB,2,4\n")
-    (tmp_path / "tue.csv").write_text(head + "A,3,5\nB,3,6\n")
-    with tt.Tracker.create(tmp_path / "run", 1, modes=["place", "day"], value="n") as run:
-        assert run.track(tmp_path / "mon.csv", step_rows=2).records == 4
-        assert run.track(tmp_path / "tue.csv").records == 4
-        assert run.track([tmp_path / "mon.csv", tmp_path / "tue.csv"]).records == 0
 
 
 def test_a_line_that_grew_is_told_and_never_added_twice(tmp_path):

@@ -113,6 +113,13 @@ def track(
     on_bad: Annotated[
         str, typer.Option(help="Bad records: stop, or quarantine to set them aside.")
     ] = "stop",
+    changed_file: Annotated[
+        str,
+        typer.Option(
+            help="A file that is no longer what was learned of it: stop, replace (the run is "
+            "learned again from its files), or new (all of it is taken as new records).",
+        ),
+    ] = "stop",
     keep_surprises: Annotated[
         bool | None,
         typer.Option(
@@ -145,7 +152,7 @@ def track(
     names = None if modes is None else [name.strip() for name in modes.split(",")]
     asked = Asked(rank, method, names, value, absent, duplicates, combine, loss, seed)
     cut = cut_of(step_by, step_rows, step_files)
-    drive = Drive(cut, on_bad, first, watch, every)
+    drive = Drive(cut, on_bad, first, watch, every, changed_file=changed_file)
     run_track(
         sources, into, asked, drive, keep_surprises=keep_surprises, wait=wait, as_json=as_json
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from tensortide.errors import FileError
 from tensortide.feeds.octets import complaints, file_digest
-from tensortide.feeds.places import Known, Start
+from tensortide.feeds.places import KnownPlaces, ResumeAt, Verdict
 from tensortide.feeds.wanted import Bad, Piece, Wanted, piece_of
 
 if TYPE_CHECKING:
@@ -58,11 +59,21 @@ class ColumnarFeed:
         batches = list(self._file.batches(self.names, _ROWS))
         return pa.Table.from_batches(batches) if batches else self.sample()
 
-    def start(self, known: Known) -> Start:
-        """Return how many records of a file with this content are done."""
-        return Start(known.records(self.digest))
+    def start(self, known: KnownPlaces) -> ResumeAt:
+        """Return how many records of this file are done, and what it is beside others."""
+        own = known.of(self.path)
+        if own and own[-1].digest != self.digest:
+            return ResumeAt(verdict=Verdict.CHANGED, earlier=own[-1], generation=own[-1].generation)
+        resume = ResumeAt(verdict=Verdict.KNOWN)
+        if not own:
+            resume = known.judge(known.whole(self.digest), self.path)
+            own = known.of(self.path)
+        if not own:
+            return resume
+        taken = int(own[-1].position or 0)
+        return replace(resume, place=taken, generation=own[-1].generation)
 
-    def pieces(self, wanted: Wanted, start: Start) -> Iterator[Piece]:
+    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         import pyarrow as pa
 

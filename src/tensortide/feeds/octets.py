@@ -38,9 +38,13 @@ def compression(head: bytes) -> str | None:
 
 
 class Octets:
-    """The decompressed bytes of a file or of standard input, from the start on."""
+    """The decompressed bytes of a file or of standard input, from the start on.
 
-    def __init__(self, path: Path | None) -> None:
+    A file that is not packed is read up to `limit`, the size that it has now: what is written
+    meanwhile may be half a line.
+    """
+
+    def __init__(self, path: Path | None, limit: int | None = None) -> None:
         self.name = "standard input" if path is None else str(path)
         with complaints(self.name):
             self._raw: BinaryIO = sys.stdin.buffer if path is None else path.open("rb")
@@ -51,6 +55,7 @@ class Octets:
             self._file: Any = self._opened()
         self._live = path is None and self.kind is None
         self.size = None if path is None else os.fstat(self._raw.fileno()).st_size
+        self.limit = limit if limit is not None or self.kind is not None else self.size
         self.at = 0
 
     def _opened(self) -> Any:
@@ -69,7 +74,7 @@ class Octets:
     def read(self, count: int = BLOCK) -> bytes:
         """Return the next bytes: `count` of them, or fewer at the end."""
         parts: list[bytes] = []
-        missing = count
+        missing = count if self.limit is None else min(count, self.limit - self.at)
         with complaints(self.name):
             while missing:
                 part = self._file.read1(missing) if self._live else self._file.read(missing)

@@ -15,7 +15,7 @@ from tensortide.feeds.wanted import END, LINE, START, Bad, Piece, without_places
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.feeds.places import Start
+    from tensortide.feeds.places import ResumeAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _after(table: pa.Table, place: int) -> pa.Table:
     return table.filter(pc.greater(table[END], place))
 
 
-def gathered(pieces: Iterable[Piece], cut: Cut, start: Start) -> Iterator[Portion]:
+def gathered(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator[Portion]:
     """Sort the rest of a source in memory, then cut; a stretch that was begun is finished first."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
 from tensortide.feeds.columnar import judged
-from tensortide.feeds.places import Known, Start
+from tensortide.feeds.places import KnownPlaces, ResumeAt
 from tensortide.feeds.wanted import Piece, Wanted
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ class TableFeed:
         """Return the first table."""
         return self._first
 
-    def start(self, known: Known) -> Start:
+    def start(self, known: KnownPlaces) -> ResumeAt:
         """Return how many records are done."""
-        return Start(0 if self.digest is None else known.records(self.digest))
+        done = [] if self.digest is None else known.whole(self.digest)
+        return ResumeAt(place=max((int(p.position or 0) for p in done), default=0))
 
-    def pieces(self, wanted: Wanted, start: Start) -> Iterator[Piece]:
+    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         for table in self._tables:
             first, self.done = self.done, self.done + table.num_rows

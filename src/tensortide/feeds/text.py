@@ -20,7 +20,8 @@ from tensortide.feeds.parse import (
     not_utf8,
     parsed,
 )
-from tensortide.feeds.places import Known, Mark, Start, head_of
+from tensortide.feeds.places import KnownPlaces, ResumeAt, head_of
+from tensortide.feeds.prefixes import resume_text
 from tensortide.feeds.wanted import Piece, Wanted
 
 if TYPE_CHECKING:
@@ -46,12 +47,13 @@ class TextFeed:
         self.path = path
         self.growing = growing  # a last line without its end is left for later
         self._octets = Octets(path)
+        self._limit = self._octets.limit  # what comes later is left for the next look
         self.name = self._octets.name
         self.names: list[str] = []
         self.separator = ","
         self._first_line, self._body = 1, 0
         self._read = False  # whether more than the head has been read
-        self._marks: list[tuple[int, dict[str, Mark]]] = []
+        self._marks: list[tuple[int, str]] = []
         self._passed = 0  # what a pipe brings again
         self.line_grew = False  # whether a last line that was learned has become longer
         self._hash, self._start, self._hashed, self._block = new_hash(), 0, 0, b""
@@ -219,57 +221,30 @@ class TextFeed:
         good = [r for r in rows if r.keys() == rows[0].keys()]
         return [{k: str(v) for k, v in r.items()} for r in good]
 
-    def start(self, known: Known) -> Start:
-        """Return how far the content of this text is known: the longest prefix in the ledger."""
-        best = Start(0)
-        marks = known.marks(self._head)
-        if self.path is None or not marks:
-            self._marks = marks  # a pipe is compared as it comes
-            return best
-        octets, digest = Octets(self.path), new_hash()
-        lines, data = 0, b""
-        for mark, hashes in marks:
-            while octets.at < mark and (more := octets.read(min(BLOCK, mark - octets.at))):
-                data = more
-                digest.update(data)
-                lines += data.count(b"\n")
-            if octets.at < mark:
-                break
-            found = hashes.get(digest.hexdigest())
-            if found is not None and not found.continues(self.name):
-                found = None
-            if found is not None and data[-1:] != b"\n" and self._longer(mark):
-                found, self.line_grew = None, True
-            if found is not None and found.part is None:
-                best = Start(mark, digest.copy(), lines)
-            elif found is not None:
-                part = found.part or 0
-                best = replace(best, part=part, until=mark, digest=digest.hexdigest())
-        octets.close()
-        return best
+    def start(self, known: KnownPlaces) -> ResumeAt:
+        """Return how far this text has been learned, and what it is beside others."""
+        if self.path is None:
+            begun = known.begins(self._head)
+            ends = [p for places in begun for p in places if p.part is None]
+            # a pipe is compared as it comes
+            self._marks = sorted({(p.position or 0, p.digest or "") for p in ends})
+            return ResumeAt()
+        resume, self.line_grew = resume_text(self.path, self._limit, self._head, known)
+        return resume
 
     def _compare(self, data: bytes, at: int, end: int) -> None:
         """Find out how far a pipe has been learned before, within the block that has come."""
         running, hashed = self._hash.copy(), self._hashed
-        for mark, hashes in self._marks:
-            if not hashed < mark <= end:
+        for mark, digest in self._marks:
+            if not hashed <= mark <= end:
                 continue
             running.update(data[hashed - at : mark - at])
             hashed = mark
-            found = hashes.get(running.hexdigest())
             whole = data[mark - at - 1 : mark - at] == b"\n" or mark - at == len(data)
-            if found is not None and found.part is None and whole:
+            if running.hexdigest() == digest and whole:
                 self._passed = mark
 
-    def _longer(self, place: int) -> bool:
-        """Tell whether a last line that had no end when it was read has become longer."""
-        octets = Octets(self.path)
-        octets.skip(place)
-        following = octets.read(1)
-        octets.close()
-        return following not in (b"", b"\r", b"\n")
-
-    def pieces(self, wanted: Wanted, start: Start) -> Iterator[Piece]:
+    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         head, at, line = self._head, self._body, self._first_line
         self._hash, self._hashed = new_hash(), 0
@@ -332,7 +307,7 @@ class TextFeed:
         if self.path is None:
             return self._head[place:]
         self._octets.close()
-        self._octets = Octets(self.path)
+        self._octets = Octets(self.path, self._limit)
         self._octets.skip(place)
         return self._octets.read(BLOCK)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tensortide.data.tables import is_table
-from tensortide.errors import TensortideWarning
+from tensortide.errors import FileError, TensortideWarning
+from tensortide.feeds.places import Place
 from tensortide.info import Info
+from tensortide.tracker.chain import FIRST, link
+from tensortide.tracker.schema import BATCH, QUARANTINE, bad_records, insert
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,28 +31,8 @@ _KEPT = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the records of a step end in their source, by its content.
-
-    `digest` is that of the first `position` bytes of a text (`head`: of its beginning), or of a
-    whole file with `position` records taken.  `part` counts records of a stretch that is not
-    finished.
-    """
-
-    source: str
-    digest: str | None = None
-    position: int | None = None
-    part: int | None = None
-    label: str | None = None
-    head: str | None = None
-
-    @property
-    def batch_id(self) -> str | None:
-        """The id that the content gives, or None."""
-        if self.digest is None:
-            return None
-        return f"{self.digest}@{self.position}{'' if self.part is None else f'#{self.part}'}"
+_PLACE = tuple(field.name for field in fields(Place))
+_NOWHERE = Place(source="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +49,13 @@ class BadRecord:
 class Line:
     """What the ledger says about a batch besides its report.
 
-    `earlier` are the ends of further steps that it holds.
+    `earlier` are those of further steps that it holds.
     """
 
     batch_id: str
-    origin: Origin = Origin("")
+    origin: Place = _NOWHERE
     bad: Sequence[BadRecord] = ()
-    earlier: Sequence[Origin] = ()
+    earlier: Sequence[Line] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,51 +106,83 @@ def read_quarantine(ledger: Ledger) -> list[tuple[str, int, str, str]]:
     ).fetchall()
 
 
-def read_places(ledger: Ledger) -> list[tuple[int, str, int | None, str | None, str]]:
-    """Return where steps have ended: position, digest, part, head, source."""
-    return ledger.db.execute(
-        "SELECT position, digest, part, head, source FROM batches "
-        "WHERE digest IS NOT NULL ORDER BY seq"
-    ).fetchall()
+def read_places(ledger: Ledger) -> list[Place]:
+    """Return where steps have ended, oldest first; refuse a ledger that is not what was written."""
+    verify_chain(ledger)
+    rows = ledger.db.execute(
+        f"SELECT {', '.join(_PLACE)} FROM batches WHERE digest IS NOT NULL ORDER BY seq"
+    )
+    return [Place(**dict(zip(_PLACE, row, strict=True))) for row in rows]
+
+
+def last_link(ledger: Ledger) -> tuple[int, str]:
+    """Return number and link of the last line; zero before the first."""
+    found = ledger.db.execute(
+        "SELECT seq, chain FROM batches ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    return (0, FIRST) if found is None else (int(found[0]), str(found[1]))
+
+
+def verify_chain(ledger: Ledger) -> int:
+    """Refuse a ledger in which a line was changed, lost or added; return how many there are."""
+    chain, number = FIRST, 0
+    bad: dict[int, list[Any]] = {}
+    for record in ledger.db.execute(
+        f"SELECT {', '.join(QUARANTINE)} FROM quarantine ORDER BY rowid"
+    ):
+        bad.setdefault(record[0], []).append(record)
+    rows = ledger.db.execute(f"SELECT {', '.join(BATCH)}, chain FROM batches ORDER BY seq")
+    for *row, stored in rows:
+        number += 1
+        chain = link(chain, row, bad.pop(row[0], []))
+        if chain != stored or row[0] != number:
+            raise FileError(
+                f"{ledger.folder}: the ledger is damaged: batch {number} is not what was written."
+            )
+    if bad:
+        raise FileError(
+            f"{ledger.folder}: the ledger is damaged: it has bad records of no batch."
+        )
+    return number
 
 
 def next_number(ledger: Ledger) -> int:
     """Return the number of the next line in the ledger."""
-    (last,) = ledger.db.execute("SELECT max(seq) FROM batches").fetchone()
-    return 1 if last is None else int(last) + 1
+    return last_link(ledger)[0] + 1
 
 
 def write_batch(
     ledger: Ledger,
-    seq: int,
     kind: str,
     info: Info,
     shape: Shape,
     records: int,
     line: Line,
-) -> None:
-    """Add a line, with its bad records."""
-    where = line.origin
+) -> tuple[int, str]:
+    """Add a line, with its bad records; return its number and its link."""
+    last, chain = last_link(ledger)
+    seq, where = last + 1, line.origin
     report = {name: getattr(info, name) for name in _KEPT}
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    ledger.db.execute(
-        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            seq, line.batch_id, kind, now, where.source or None, where.digest, where.head,
-            where.position, where.part, where.label, records, len(line.bad), info.step,
-            json.dumps(list(shape)), json.dumps(report),
-        ),
+    row = (
+        seq, line.batch_id, kind, now, where.source or None, where.path, where.generation,
+        where.renamed, where.digest, where.head, where.position, where.part, where.label, records, len(line.bad),
+        info.step, json.dumps(list(shape)), json.dumps(report),
     )  # fmt: skip
     ledger.db.executemany(
-        "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?)",
+        insert("quarantine", QUARANTINE),
         [(seq, b.source, b.line, b.reason, b.text) for b in line.bad],
     )
+    chain = link(chain, row, bad_records(ledger.db, seq) if line.bad else ())
+    ledger.db.execute(insert("batches", (*BATCH, "chain")), (*row, chain))
+    return seq, chain
 
 
 def batches_table(ledger: Ledger) -> pa.Table:
     """Return all lines of the ledger, oldest first."""
     import pyarrow as pa
 
+    verify_chain(ledger)
     names = ledger.get("modes") or {"names": []}
     rows = ledger.db.execute(
         "SELECT seq, batch_id, kind, at, source, position, label, records, bad, step, shape, "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensortide.errors import FileError, InputError
 from tensortide.feeds.files import list_files, open_feed
-from tensortide.feeds.places import Start
+from tensortide.feeds.places import ResumeAt
 from tensortide.feeds.wanted import Wanted, without_places
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def read_cells(model: OnlineCP, source: str) -> pa.Table:
                 f"{feed.name}: there is no column {missing[0]!r}; the columns are "
                 f"{', '.join(feed.names)}."
             )
-        for piece in feed.pieces(wanted, Start(0)):
+        for piece in feed.pieces(wanted, ResumeAt()):
             if piece.bad:
                 bad = piece.bad[0]
                 raise InputError(f"{feed.name}, {feed.unit} {bad.line}: {bad.reason}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from tensortide.errors import TensortideError
+from tensortide.tracker.batches import verify_chain
 from tensortide.tracker.history import check_segment
 from tensortide.tracker.ledger import Ledger
+from tensortide.tracker.mark import FILE as MARK
+from tensortide.tracker.mark import read_mark
 from tensortide.tracker.state import read_arrays, read_labels, read_model, read_rows
 
 
@@ -70,19 +72,34 @@ def _database(ledger: Ledger) -> str:
 
 
 def _batches(ledger: Ledger) -> str:
-    rows = ledger.db.execute("SELECT seq, kind, step, report FROM batches ORDER BY seq").fetchall()
-    numbers = [row[0] for row in rows]
-    if numbers != list(range(1, len(rows) + 1)):
-        raise ValueError("their numbers have gaps")
-    steps = [row[2] for row in rows if row[1] in ("prepare", "step")]
+    count = verify_chain(ledger)
+    rows = ledger.db.execute("SELECT kind, step FROM batches ORDER BY seq")
+    steps = [step for kind, step in rows if kind in ("prepare", "step")]
     if steps != list(range(1, len(steps) + 1)):
         raise ValueError("their steps are not one after the other")
-    for row in rows:
-        json.loads(row[3])
     facts = ledger.get("facts")
     if (0 if facts is None else facts["n_steps"]) != len(steps):
         raise ValueError("the model has taken another number of steps than the ledger")
-    return f"{len(rows):,} lines, {len(steps):,} steps, each once"
+    if (ledger.folder / MARK).exists() and read_mark(ledger.folder) is None:
+        raise ValueError(f"the mark of the last commit ({MARK}) is damaged; delete it to go on")
+    return f"{count:,} lines, {len(steps):,} steps, each once, linked from first to last"
+
+
+def _settings(ledger: Ledger) -> str:
+    """Read all that the run was begun with: its checksums are verified on the way."""
+    keys = [key for (key,) in ledger.db.execute("SELECT key FROM meta ORDER BY key")]
+    for key in keys:
+        ledger.get(key)
+    lost = {"format", "version", "params", "options", "sums"} - set(keys)
+    if lost:
+        raise ValueError(f"{', '.join(sorted(lost))} lost")
+    return f"{len(keys)} entries, as they were written"
+
+
+def _surprises(ledger: Ledger) -> str:
+    ledger.verify_sum("surprises")
+    (count,) = ledger.db.execute("SELECT count(*) FROM surprises").fetchone()
+    return f"{count} kept, as they were written" if count else "none is kept"
 
 
 def _labels(ledger: Ledger) -> str:
@@ -124,6 +141,7 @@ def _statistics(ledger: Ledger) -> str:
 
 
 def _history(ledger: Ledger) -> str:
+    ledger.verify_sum("segments")
     rows = ledger.db.execute("SELECT name, checksum FROM segments ORDER BY seq").fetchall()
     for name, checksum in rows:
         check_segment(ledger, name, checksum)
@@ -137,10 +155,12 @@ def _model(ledger: Ledger) -> str:
 
 _LOOKS: tuple[tuple[str, Callable[[Ledger], str]], ...] = (
     ("database", _database),
+    ("settings", _settings),
     ("batches", _batches),
     ("labels", _labels),
     ("factors", _factors),
     ("statistics", _statistics),
     ("history", _history),
+    ("surprises", _surprises),
     ("model", _model),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.info import Info
-from tensortide.tracker.batches import Line, next_number, write_batch
+from tensortide.tracker.batches import Line, last_link, next_number, write_batch
 from tensortide.tracker.history import write_history
 from tensortide.tracker.state import write_model, write_step
 from tensortide.tracker.surprises import write_surprises
@@ -32,24 +31,21 @@ def commit_step(ledger: Ledger, model: Model, ahead: Ahead | None, info: Info, l
             if info.surprises and ledger.get("options")["keep_surprises"]:
                 write_surprises(ledger, seq, info.surprises)
         kind = "empty" if ahead is None else "step"
-        write_batch(ledger, seq, kind, info, shape, n_records, line)
+        write_batch(ledger, kind, info, shape, n_records, line)
 
 
 def commit_first(ledger: Ledger, model: Model | None, info: Info, line: Line) -> None:
     """Commit a model made from first data, with a line for each step that they hold."""
     with _committing(ledger) as useless:
-        for origin in line.earlier:
-            joined = Line(origin.batch_id or uuid.uuid4().hex, origin)
-            write_batch(
-                ledger, next_number(ledger), "joined", Info(step=0, entries=0), (), 0, joined
-            )
+        for joined in line.earlier:
+            write_batch(ledger, "joined", Info(step=0, entries=0), (), 0, joined)
         seq = next_number(ledger)
         if model is not None:
             write_model(ledger, model)
             useless.extend(write_history(ledger, seq, model.store, None))
         shape = () if model is None else model.modes.shape
         kind = "empty" if model is None else "prepare"
-        write_batch(ledger, seq, kind, info, shape, info.entries + info.duplicates, line)
+        write_batch(ledger, kind, info, shape, info.entries + info.duplicates, line)
 
 
 def commit_whole(ledger: Ledger, model: Model, kind: str, line: Line) -> None:
@@ -59,7 +55,7 @@ def commit_whole(ledger: Ledger, model: Model, kind: str, line: Line) -> None:
         write_model(ledger, model)
         ledger.put("params", ledger.get("params") | {"rank": model.rank})
         useless.extend(write_history(ledger, seq, model.store, None))
-        write_batch(ledger, seq, kind, model.nothing(), model.modes.shape, 0, line)
+        write_batch(ledger, kind, model.nothing(), model.modes.shape, 0, line)
 
 
 @contextmanager
@@ -68,5 +64,7 @@ def _committing(ledger: Ledger) -> Iterator[list[Path]]:
     useless: list[Path] = []
     with ledger.writing():
         yield useless
+        last = last_link(ledger)
+    ledger.mark_commit(*last)
     for file in useless:
         file.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from tensortide.feeds.files import KINDS, Feed, list_files, open_feed
 from tensortide.feeds.portions import Cut
 from tensortide.feeds.roles import Roles, find_roles
 from tensortide.feeds.tables import TableFeed
-from tensortide.tracker.follow import Follower, Skipped, Taken
+from tensortide.tracker.follow import ChangedFileError, Follower, Skipped, Taken
+from tensortide.tracker.learn_again import begun_beside, files_of_run, first_steps
 from tensortide.validate import check_choice, check_count
 
 if TYPE_CHECKING:
@@ -33,10 +34,14 @@ class Drive:
     watch: bool = False
     every: float = 1.0
     name: str | None = None
+    changed_file: str = "stop"
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         check_choice("on_bad", self.on_bad, ("stop", "quarantine"))
+        check_choice("changed_file", self.changed_file, ("stop", "replace", "new"))
+        if self.watch and self.changed_file == "replace":
+            raise InputError("a run cannot be learned again while it watches; do one of the two.")
         check_count("first", self.first, least=1)
         if self.cut is not None and self.cut.rows is not None:
             check_count("step_rows", self.cut.rows, least=1)
@@ -85,9 +90,8 @@ def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, several: bool) ->
     counting = params["duplicates"] == "count"
     fitted = tracker.model._fitted().modes if tracker.fitted else None
     modes = params["modes"] if fitted is None else fitted.names
-    roles = find_roles(
-        sample, modes, params["value"], drive.cut, counting=counting, several=several
-    )
+    value = None if counting else params["value"]
+    roles = find_roles(sample, modes, value, drive.cut, counting=counting, several=several)
     if fitted is not None:
         if not all(isinstance(labels, NamedLabels) for labels in fitted.labels):
             raise InputError("this run has positions, not labels; ingest batches instead.")
@@ -111,10 +115,23 @@ def drive_files(
     on_file: Callable[[Feed], None] | None = None,
 ) -> Iterator[Taken | Skipped]:  # fmt: skip
     """Take all files of the sources in turn; with `watch`, go on until stopped."""
-    follower = Follower(tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first)
+    try:
+        yield from _drive_files(tracker, sources, roles, drive, on_file)
+    except ChangedFileError:
+        if drive.changed_file != "replace":
+            raise
+        yield from _replace(tracker, sources, roles, drive, on_file)
+
+
+def _drive_files(
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+    on_file: Callable[[Feed], None] | None,
+) -> Iterator[Taken | Skipped]:  # fmt: skip
+    follower = _follower(tracker, roles, drive)
     seen: dict[Path, tuple[int, int]] = {}
     while True:
-        for path in list_files(sources):
+        follower.files = list_files(sources)
+        for path in follower.files:
             try:
                 state = path.stat()
             except FileNotFoundError:  # gone since it was listed
@@ -128,6 +145,28 @@ def drive_files(
             yield from follower.finish()
             return
         time.sleep(drive.every)
+
+
+def _replace(
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+    on_file: Callable[[Feed], None] | None,
+) -> Iterator[Taken | Skipped]:  # fmt: skip
+    """Learn the run again from its files as they are now, and put it in the place of the old."""
+    files = files_of_run(tracker, list_files(sources))
+    names = ", ".join(map(str, sources))
+    yield Skipped(names, "has changed; the run is learned again from its files as they are now")
+    with begun_beside(tracker) as side:
+        again = replace(drive, changed_file="stop", first=max(drive.first, first_steps(tracker)))
+        yield from _drive_files(side, files, roles, again, on_file)
+        side.close()
+        tracker.adopt_run(side.path)
+
+
+def _follower(tracker: Tracker, roles: Roles, drive: Drive) -> Follower:
+    return Follower(
+        tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first,
+        changed=drive.changed_file, growing=drive.watch,
+    )  # fmt: skip
 
 
 def _one(
@@ -155,7 +194,7 @@ def drive_feed(
     tracker: Tracker, feed: Feed, roles: Roles, drive: Drive
 ) -> Iterator[Taken | Skipped]:
     """Take one feed: a pipe, or tables."""
-    follower = Follower(tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first)
+    follower = _follower(tracker, roles, drive)
     yield from follower.take(feed)
     yield from follower.finish()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from tensortide.data.steps import superseded
 from tensortide.errors import FileError, InputError, TensortideError
 from tensortide.feeds.columnar import ColumnarFeed
 from tensortide.feeds.files import Feed
-from tensortide.feeds.places import Known, Start
+from tensortide.feeds.places import KnownPlaces, Place, ResumeAt, Verdict
 from tensortide.feeds.portions import Cut, Portion, UnorderedError, gathered, in_order, streamed
 from tensortide.feeds.roles import Roles
 from tensortide.feeds.tables import TableFeed
 from tensortide.feeds.text import TextFeed
 from tensortide.feeds.wanted import Bad, Wanted
 from tensortide.info import Info
-from tensortide.tracker.batches import BadRecord, Line, Origin
+from tensortide.tracker.batches import BadRecord, Line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,19 +54,27 @@ class Skipped:
     known: bool = False
 
 
+class ChangedFileError(InputError):
+    """A file is no longer what was learned of it, and the user has to say what that means."""
+
+
 class Follower:
     """Feeds a tracker from sources, with the roles that its columns have.
 
-    The first `first` steps are learned together, as one preparation.
+    The first `first` steps are learned together, as one preparation.  A file that has changed
+    since it was learned is an error, unless `changed` is "new": then all of it is learned.
+    While files are written (`growing`), one that has become shorter is left for later.
     """
 
     def __init__(
-        self, tracker: Tracker, roles: Roles, *, quarantine: bool = False, first: int = 1
-    ) -> None:
+        self, tracker: Tracker, roles: Roles, *, quarantine: bool = False, first: int = 1,
+        changed: str = "stop", growing: bool = False,
+    ) -> None:  # fmt: skip
         self.tracker, self.roles, self.quarantine = tracker, roles, quarantine
-        self._first = first
+        self._first, self._changed, self._growing = first, changed, growing
         self._waiting: list[_Step] = []
-        self._known = known_places(tracker)
+        self._known = KnownPlaces(tracker.path, tracker.places())
+        self.files: list[Path] = []  # that stand beside each other now
 
     def take(self, feed: Feed) -> Iterator[Taken | Skipped]:
         """Take all steps of a source that the ledger does not have."""
@@ -75,30 +84,68 @@ class Follower:
                 return
             _require(feed, self.roles.wanted)
             start = feed.start(self._known)
-            if isinstance(feed, TextFeed) and feed.line_grew:
-                yield self._grown_line(feed)
+            if start.verdict is Verdict.SHORTER and self._growing:
+                yield Skipped(feed.name, "is shorter than what was learned of it", known=True)
+                return
+            start = self._begin_again(feed, start)
+            if note := self._note(feed, start):
+                yield note
             if isinstance(feed, ColumnarFeed) and not self.quarantine:
                 self._judge(feed, start)
             found = False
             for portion in self._portions(feed, start):
                 found = True
-                step = _Step(feed, portion, _origin(feed, portion, start))
+                step = _Step(feed, portion, self._place(feed, portion, start))
                 if portion.bad and not self.quarantine:
                     raise _stopped(feed, portion.bad)
                 self._waiting.append(step)
-                self._remember(step.origin)
+                self._known.add(step.origin)  # also while it waits for others
                 if self.tracker.fitted or len(self._waiting) >= self._first:
                     yield self._learn()
             if not found:
-                if start.place:
-                    yield Skipped(feed.name, "has nothing new", known=True)
-                else:
-                    yield Skipped(feed.name, "has no records")
+                yield _nothing(feed, start)
         finally:
             feed.close()
 
-    def _grown_line(self, feed: TextFeed) -> Skipped:
-        """Say that a last line without its end was learned, and now has become longer."""
+    def _begin_again(self, feed: Feed, start: ResumeAt) -> ResumeAt:
+        """Take a changed file as a new one, if that is what it is."""
+        if start.verdict not in (Verdict.CHANGED, Verdict.SHORTER) or start.earlier is None:
+            return start
+        moved = self._known.moved(start.earlier, self.files)
+        if not moved and self._changed != "new":
+            raise ChangedFileError(_what_changed(feed, start))
+        return ResumeAt(generation=start.generation + 1)
+
+    def _place(self, feed: Feed, portion: Portion, start: ResumeAt) -> Place:
+        """Say by content where a step ends."""
+        path = None if feed.path is None else self._known.path_of(feed.path)
+        place = Place(
+            source=feed.name, path=path, label=portion.label, generation=start.generation
+        )
+        if isinstance(feed, TextFeed):
+            end = feed.end if portion.place is None else portion.place
+            known = start.until is not None and portion.place == start.until
+            digest = start.digest if known else feed.digest_at(end)
+            return replace(
+                place, digest=digest, position=end, part=portion.part, head=feed.head_at(end)
+            )
+        # of a file of columns, and of tables, a place is a number of records
+        taken = portion.place if portion.part is None else portion.part
+        return replace(place, digest=feed.digest, position=taken)
+
+    def _note(self, feed: Feed, start: ResumeAt) -> Skipped | None:
+        """Say what a person would not expect of a file."""
+        if start.verdict is Verdict.RENAMED:
+            self._keep_name(feed, start)
+        if start.verdict is Verdict.ALIKE and start.earlier is not None:
+            other = start.earlier.source
+            return Skipped(
+                feed.name,
+                f"begins with all that {other} held when it was learned; both are there, so all "
+                f"of it is learned (if it is {other} continued, remove that one before)",
+            )
+        if not (isinstance(feed, TextFeed) and feed.line_grew):
+            return None
         if self.tracker.params["combine"] == "add":
             raise InputError(
                 f"{feed.name}: its last line was learned when it was not complete, and adding the "
@@ -108,23 +155,31 @@ class Follower:
             feed.name, "its last line was not complete when it was learned; that step comes again"
         )
 
-    def _judge(self, feed: ColumnarFeed, start: Start) -> None:
+    def _keep_name(self, feed: Feed, start: ResumeAt) -> None:
+        """Let the ledger know a file by its new path too, so that a later change is seen."""
+        if feed.path is not None and start.earlier is not None and self.tracker.fitted:
+            was = start.earlier.path or start.earlier.source
+            place = replace(self._known.of(feed.path)[-1], source=feed.name, renamed=was)
+            self.tracker.take(None, Line(self._batch_id(place, set()), place))
+
+    def _judge(self, feed: ColumnarFeed, start: ResumeAt) -> None:
         """Look through a file of columns before its first step: mended, it is another file."""
         for piece in feed.pieces(self.roles.wanted, start):
             if piece.bad:
                 raise _stopped(feed, piece.bad)
 
-    def _batch_id(self, feed: Feed, origin: Origin) -> str:
-        """Return the id that the content gives; a second file that begins alike adds its name."""
-        batch_id = origin.batch_id or uuid.uuid4().hex
-        if feed.path is not None and self.tracker.knows(batch_id):
-            return f"{batch_id} {origin.source}"
-        return batch_id
+    def _batch_id(self, place: Place, others: set[str]) -> str:
+        """Return the id that the content gives; what stands at several places adds its name.
 
-    def _remember(self, origin: Origin) -> None:
-        """Know a place from now on, also while its step waits for others."""
-        if origin.digest is not None and origin.position is not None:
-            self._known.add(origin.position, origin.digest, origin.part, origin.head, origin.source)
+        Whether a place was learned before is decided by its path, not here.
+        """
+        batch_id = found = place.batch_id or uuid.uuid4().hex
+        number = 1
+        while place.path is not None and (found in others or self.tracker.knows(found)):
+            found = f"{batch_id} {place.source}" + (f" ({number})" if number > 1 else "")
+            number += 1
+        others.add(found)
+        return found
 
     def finish(self) -> Iterator[Taken]:
         """Learn what is still waiting because there were fewer steps than wanted first."""
@@ -139,10 +194,11 @@ class Follower:
         bad = [
             BadRecord(b.line, b.reason, b.text, s.feed.name) for s in steps for b in s.portion.bad
         ]
-        earlier = [s.origin for s in steps[:-1]]
         table = _together(tables, self.tracker.params, self.roles.modes)
+        ids: set[str] = set()
         try:
-            line = Line(self._batch_id(feed, origin), origin, bad, earlier)
+            earlier = [Line(self._batch_id(s.origin, ids), s.origin) for s in steps[:-1]]
+            line = Line(self._batch_id(origin, ids), origin, bad, earlier)
             info = self.tracker.take(table, line)
         except FileError:
             raise
@@ -155,7 +211,7 @@ class Follower:
         n_records = 0 if table is None else table.num_rows
         return Taken(info, feed.name, n_records, len(bad), portion.label, feed.done, feed.size)
 
-    def _portions(self, feed: Feed, start: Start) -> Iterator[Portion]:
+    def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[Portion]:
         """Cut a source into steps, sorted first where that has to be."""
         cut, wanted = self.roles.cut, self.roles.wanted
         if isinstance(feed, TableFeed) and cut == Cut():
@@ -171,7 +227,7 @@ class Follower:
                     f"come in the order of {cut.column}, or in steps of a number of rows."
                 ) from None
             return
-        whole = Start(0) if isinstance(feed, ColumnarFeed) else start
+        whole = ResumeAt() if isinstance(feed, ColumnarFeed) else start
         unsorted = start.until is not None
         if not unsorted:
             column = Wanted({cut.column: self.roles.kinds[cut.column]}, None)
@@ -186,7 +242,7 @@ class Follower:
                 f"{cut.column}) TO 'sorted.parquet'."
             )
         if isinstance(feed, ColumnarFeed):
-            start = Start(0, part=start.place, until=feed.size)
+            start = ResumeAt(part=start.place, until=feed.size, generation=start.generation)
         yield from gathered(feed.pieces(wanted, whole), cut, start)
 
 
@@ -194,7 +250,7 @@ class Follower:
 class _Step:
     feed: Feed
     portion: Portion
-    origin: Origin
+    origin: Place
 
 
 def _where(steps: list[_Step]) -> str:
@@ -207,24 +263,29 @@ def _where(steps: list[_Step]) -> str:
     return f"{first.feed.name}, {lines}"
 
 
-def known_places(tracker: Tracker) -> Known:
-    """Return all places in sources that the ledger knows."""
-    known = Known()
-    for place in tracker.places():
-        known.add(*place)
-    return known
+def _nothing(feed: Feed, start: ResumeAt) -> Skipped:
+    """Say why nothing was taken."""
+    if start.verdict is Verdict.RENAMED and start.earlier is not None:
+        was = start.earlier.source
+        return Skipped(feed.name, f"is {was}, renamed, with nothing new", known=True)
+    if start.place:
+        return Skipped(feed.name, "has nothing new", known=True)
+    return Skipped(feed.name, "has no records")
 
 
-def _origin(feed: Feed, portion: Portion, start: Start) -> Origin:
-    """Say by content where a step ends."""
-    if isinstance(feed, TextFeed):
-        place = feed.end if portion.place is None else portion.place
-        known = start.until is not None and portion.place == start.until
-        digest = start.digest if known else feed.digest_at(place)
-        return Origin(feed.name, digest, place, portion.part, portion.label, feed.head_at(place))
-    # of a file of columns, and of tables, a place is a number of records
-    taken = portion.place if portion.part is None else portion.part
-    return Origin(feed.name, feed.digest, taken, None, portion.label)
+def _what_changed(feed: Feed, start: ResumeAt) -> str:
+    """Say where a file differs from what was learned of it, and what can be done."""
+    if isinstance(feed, TextFeed) and start.verdict is Verdict.SHORTER:
+        where = "has become shorter than what was learned of it"
+    elif isinstance(feed, TextFeed) and start.lines > 1:
+        where = f"has changed after line {start.lines:,} since it was learned"
+    else:
+        where = "has changed since it was learned"
+    return (
+        f"{feed.name}: {where}; nothing of it was learned now. --changed-file replace learns the "
+        "run again with the file as it is now, --changed-file new takes all of it as new records "
+        "beside the old ones."
+    )
 
 
 def _together(tables: list[pa.Table], params: dict[str, Any], modes: list[str]) -> Any:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tensortide.data.cells import Cells
 from tensortide.data.store import Store
 from tensortide.errors import FileError
 from tensortide.readers.plain import history_arrays, history_of
+from tensortide.tracker.schema import SEGMENT, insert
 
 if TYPE_CHECKING:
     from tensortide.ahead import Ahead
@@ -48,6 +50,7 @@ def write_history(ledger: Ledger, seq: int, store: Store | None, ahead: Ahead | 
 
 def read_history(ledger: Ledger, *, add: bool, decay: float) -> Store:
     """Return the store, as it was when the last step was committed."""
+    ledger.verify_sum("segments")
     store: Store | None = None
     rows = ledger.db.execute("SELECT name, kind, checksum FROM segments ORDER BY seq").fetchall()
     for name, kind, checksum in rows:
@@ -114,7 +117,7 @@ def _write(
 
     folder = ledger.folder / FOLDER
     folder.mkdir(exist_ok=True)
-    name = f"{seq:010d}-{kind}.arrow"
+    name = f"{seq:010d}-{kind}-{uuid.uuid4().hex[:8]}.arrow"  # no two alike, in any run
     columns, shapes = {}, {}
     for key, array in arrays.items():
         shapes[key] = list(array.shape)
@@ -132,7 +135,8 @@ def _write(
         os.fsync(file.fileno())
     os.replace(begun, folder / name)
     _sync_folder(folder)
-    ledger.db.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", (seq, name, kind, _digest(data)))
+    ledger.db.execute(insert("segments", SEGMENT), (seq, name, kind, _digest(data)))
+    ledger.sum_up("segments")
 
 
 def _read(path: Path, checksum: str) -> tuple[dict[str, AnyArray], dict[str, Any]]:

@@ -9,37 +9,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tensortide.errors import FileError
+from tensortide.errors import FileError, TensortideError
+from tensortide.tracker.chain import row_sum
+from tensortide.tracker.mark import check_mark, read_mark, write_mark
+from tensortide.tracker.schema import (
+    FORMAT,
+    VERSION,
+    create_tables,
+    insert,
+    meta_row,
+    migrate,
+    table_sum,
+)
 
-FORMAT = "tensortide run"
-VERSION = 1
 FILE = "run.sqlite"
 
 #: Small pages: a step writes rows here and there, and a page is what a row costs.
 PAGE = 1024
 #: Pages of the write-ahead log before SQLite moves them into the database (20 MB).
 LOG_PAGES = 20_000
+#: Commits after which the log is moved into the database, however small it is.
+LOG_COMMITS = 64
 
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE labels (mode INTEGER, position INTEGER, label NOT NULL, PRIMARY KEY (mode, position))
-    WITHOUT ROWID;
-CREATE TABLE factors (place INTEGER PRIMARY KEY, rows BLOB NOT NULL);
-CREATE TABLE arrays (name TEXT PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL,
-    data BLOB NOT NULL);
-CREATE TABLE batches (
-    seq INTEGER PRIMARY KEY, batch_id TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
-    source TEXT, digest TEXT, head TEXT, position INTEGER, part INTEGER, label TEXT,
-    records INTEGER NOT NULL, bad INTEGER NOT NULL, step INTEGER NOT NULL, shape TEXT NOT NULL,
-    report TEXT NOT NULL);
-CREATE TABLE segments (seq INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL,
-    checksum TEXT NOT NULL);
-CREATE TABLE surprises (seq INTEGER NOT NULL, cell TEXT NOT NULL, value REAL NOT NULL,
-    predicted REAL NOT NULL, gap REAL NOT NULL, fresh TEXT NOT NULL);
-CREATE TABLE quarantine (seq INTEGER NOT NULL, source TEXT NOT NULL, line INTEGER NOT NULL,
-    reason TEXT NOT NULL, record TEXT NOT NULL);
-CREATE INDEX quarantine_by_batch ON quarantine (seq);
-"""
+
+_META = ("key", "value", "checksum")
 
 
 class Ledger:
@@ -51,12 +44,17 @@ class Ledger:
         self.read_only = read_only
         if not self.file.is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
+        self._commits = 0
         with sentences(folder):
+            mark = read_mark(folder)  # before the ledger, so that it cannot be ahead of it
             self.db = self._connected()
             try:
-                self._check_format()
+                version = self._check_format()
                 if not read_only:
                     _settle(self.db)
+                if version < VERSION:
+                    self._migrate(version)
+                check_mark(self, mark)
             except BaseException:
                 self.db.close()
                 raise
@@ -75,13 +73,11 @@ class Ledger:
                 db.execute(f"PRAGMA page_size = {PAGE}")
                 _settle(db)
                 db.execute("BEGIN")
-                for statement in _SCHEMA.split(";\n"):
-                    db.execute(statement)
-                facts = {"format": FORMAT, "version": VERSION, **meta}
-                db.executemany(
-                    "INSERT INTO meta VALUES (?, ?)",
-                    [(key, json.dumps(value)) for key, value in facts.items()],
-                )
+                create_tables(db)
+                sums = {"segments": 0, "surprises": 0}
+                facts = {"format": FORMAT, "version": VERSION, "sums": sums, **meta}
+                rows = [meta_row(key, value) for key, value in facts.items()]
+                db.executemany(insert("meta", _META), rows)
                 db.execute("COMMIT")
             finally:
                 db.close()
@@ -101,19 +97,39 @@ class Ledger:
             db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
         return db
 
-    def _check_format(self) -> None:
+    def _check_format(self) -> int:
+        """Return the version of a run that can be read."""
         meta = dict(
             self.db.execute("SELECT key, value FROM meta WHERE key IN ('format', 'version')")
         )
         if json.loads(meta.get("format", "null")) != FORMAT:
             raise FileError(f"{self.folder}: is not a Tensortide run.")
         version = json.loads(meta.get("version", "0"))
-        if version != VERSION:
-            advice = "upgrade Tensortide" if version > VERSION else "start a new run"
+        if not isinstance(version, int) or version < 1:
+            raise FileError(f"{self.folder}: the ledger is damaged (its version is {version!r}).")
+        if version > VERSION:
             raise FileError(
-                f"{self.folder}: the run has format version {version}; this Tensortide reads "
-                f"version {VERSION}, please {advice}."
+                f"{self.folder}: the run has format version {version}; this Tensortide reads up "
+                f"to version {VERSION}, please upgrade Tensortide."
             )
+        return version
+
+    def _migrate(self, version: int) -> None:
+        """Bring an older ledger up to date: on the disk, or a copy in memory for a reader."""
+        if self.read_only:
+            copy = sqlite3.connect(":memory:", isolation_level=None)
+            self.db.backup(copy)
+            self.db.close()
+            self.db = copy
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            migrate(self.db, version)
+            self.db.execute("COMMIT")
+        except (LookupError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{self.folder}: the run of format version {version} is damaged "
+                f"({type(error).__name__}: {error})."
+            ) from None
 
     @property
     def unused(self) -> bool:
@@ -123,12 +139,42 @@ class Ledger:
 
     def get(self, key: str) -> Any:
         """Return a value of the table `meta`, or None."""
-        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        with sentences(self.folder):
+            row = self.db.execute(
+                "SELECT value, checksum FROM meta WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            if row_sum((key, row[0])) != row[1]:
+                raise FileError(
+                    f"{self.folder}: the ledger is damaged: {key!r} is not what was written."
+                )
+            return json.loads(row[0])
 
     def put(self, key: str, value: Any) -> None:
         """Set a value of the table `meta`."""
-        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+        self.db.execute(insert("meta", _META, "INSERT OR REPLACE"), meta_row(key, value))
+
+    def sum_up(self, table: str) -> None:
+        """Remember the checksum of a small table, after it was written."""
+        self.put("sums", self.get("sums") | {table: table_sum(self.db, table)})
+
+    def verify_sum(self, table: str) -> None:
+        """Refuse a small table that is not what was written."""
+        if table_sum(self.db, table) != self.get("sums")[table]:
+            raise FileError(
+                f"{self.folder}: the ledger is damaged: its {table} are not those that were "
+                "written."
+            )
+
+    def mark_commit(self, seq: int, chain: str) -> None:
+        """Say beside the ledger what it holds; now and then move the log into the database."""
+        with contextlib.suppress(OSError):  # a mark that is behind is harmless
+            write_mark(self.folder, seq, chain)
+        self._commits += 1
+        if self._commits % LOG_COMMITS == 1:  # the first ones of a process too
+            with contextlib.suppress(sqlite3.Error):
+                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -147,7 +193,7 @@ class Ledger:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """See one state of the ledger throughout, whatever is written meanwhile."""
-        with sentences(self.folder):
+        with sentences(self.folder), _damage(self.folder):
             try:
                 self._settled()
                 self.db.execute("BEGIN")
@@ -163,7 +209,23 @@ class Ledger:
     def close(self) -> None:
         """Close the connection; the log is moved into the database."""
         with contextlib.suppress(sqlite3.Error):
+            if not self.read_only:
+                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self.db.close()
+
+
+@contextlib.contextmanager
+def _damage(folder: Path) -> Iterator[None]:
+    """Say that what was read makes no sense."""
+    try:
+        yield
+    except TensortideError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{folder}: the ledger is damaged ({type(error).__name__}: {error}); `tensortide "
+            "check` tells more."
+        ) from error
 
 
 def is_unused(folder: Path) -> bool:

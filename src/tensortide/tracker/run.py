@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from tensortide.errors import FileError, InputError, NotFittedError
 from tensortide.estimator import OnlineCP
+from tensortide.feeds.places import Place
 from tensortide.info import Info
 from tensortide.parts import loss_of
 from tensortide.readers.plain import plain_params, read_params
 from tensortide.tracker.batches import (
     Line,
-    Origin,
     batches_table,
     known_batch,
+    last_link,
     read_places,
     read_quarantine,
     warn_of_others,
 )
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
 from tensortide.tracker.history import remove_strays
+from tensortide.tracker.learn_again import adopt_ledger
 from tensortide.tracker.ledger import FILE, Ledger, is_unused, made_folder
 from tensortide.tracker.lock import Lock
 from tensortide.tracker.model import TrackedModel
@@ -180,18 +182,24 @@ class Tracker:
         name: str | None = None,
         on_bad: str = "stop",
         first: int = 1,
+        changed_file: str = "stop",
     ) -> Summary:
         """Take all that a source has and the ledger does not.
 
         A source is a path or a list of paths (files, folders), a table, an iterator of tables,
-        a DuckDB query or a database cursor.  Files are known by their content; tables by
+        a DuckDB query or a database cursor.  Files are known by path and content; tables by
         `name` and the number of records taken, and without a name everything is new.  Steps
         are made by a column, by a number of records, or are files (tables); the first `first`
-        of them are learned together.  `on_bad` is ``"stop"`` or ``"quarantine"``.
+        of them are learned together.  `on_bad` is ``"stop"`` or ``"quarantine"``.  A file that is
+        no longer what was learned of it is an error; with `changed_file` ``"replace"`` the run is
+        learned again from its files, with ``"new"`` all of that file is taken as new records.
         """
         from tensortide.tracker import drive
 
-        how = drive.Drive(drive.cut_of(step_by, step_rows, step_files), on_bad, first, name=name)
+        how = drive.Drive(
+            drive.cut_of(step_by, step_rows, step_files), on_bad, first, name=name,
+            changed_file=changed_file,
+        )  # fmt: skip
         return drive.Summary.of(drive.taken(self, source, how))
 
     def change_rank(self, rank: int) -> float:
@@ -206,6 +214,16 @@ class Tracker:
         estimator = self._fitted().copy()
         estimator.retire(mode, labels)
         self._rewrite(estimator, "retire", f"{mode}: {len(labels)} labels retired")
+
+    def adopt_run(self, folder: Path) -> None:
+        """Become the run in another folder, which is closed: at once, or not at all."""
+        self._check_writable()
+        with self._following_the_disk():
+            useless = adopt_ledger(self._ledger, folder)
+            self._ledger.mark_commit(*last_link(self._ledger))
+            self._estimator = None
+        for file in useless:
+            file.unlink(missing_ok=True)
 
     # ------------------------------------------------------------------ reading
 
@@ -238,6 +256,7 @@ class Tracker:
             self._ledger.put("options", self.options | options)
             if options.get("keep_surprises") is False:
                 db.execute("DELETE FROM surprises")
+                self._ledger.sum_up("surprises")
             if modes is not None and params["modes"] is None:
                 self._ledger.put("params", params | {"modes": list(modes)})
         if modes is not None and self._estimator is not None:
@@ -263,8 +282,8 @@ class Tracker:
         with self._ledger.reading():
             return read_quarantine(self._ledger)
 
-    def places(self) -> list[tuple[int, str, int | None, str | None, str]]:
-        """Return where steps have ended: position, digest, part, head, source."""
+    def places(self) -> list[Place]:
+        """Return where steps have ended in their sources, oldest first."""
         with self._ledger.reading():
             return read_places(self._ledger)
 
@@ -319,7 +338,7 @@ class Tracker:
     def _rewrite(self, estimator: OnlineCP, kind: str, label: str) -> None:
         """Commit a model that is another one throughout."""
         self._check_writable()
-        line = Line(uuid.uuid4().hex, Origin("", label=label))
+        line = Line(uuid.uuid4().hex, Place(source="", label=label))
         with self._following_the_disk():
             commit_whole(self._ledger, estimator._fitted(), kind, line)
             self._estimator = estimator

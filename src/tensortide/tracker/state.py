@@ -15,6 +15,7 @@ from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
 from tensortide.readers.plain import facts_of, read_params, rebuilt, small_arrays
 from tensortide.tracker.history import read_history
+from tensortide.tracker.schema import insert
 
 if TYPE_CHECKING:
     from tensortide.ahead import Ahead
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tensortide.model import Model
     from tensortide.tracker.ledger import Ledger
 
+_ARRAY = ("name", "dtype", "shape", "data")
 _MODE = 1 << 40  # the place of a block of rows is its number plus this for each mode before
 
 
@@ -134,7 +136,9 @@ def read_arrays(ledger: Ledger, facts: dict[str, Any]) -> dict[str, AnyArray]:
     """Return the small statistics; refuse them if they are not what was written."""
     found = {
         name: np.frombuffer(data, np.dtype(dtype)).reshape(_numbers(shape)).copy()
-        for name, dtype, shape, data in ledger.db.execute("SELECT * FROM arrays")
+        for name, dtype, shape, data in ledger.db.execute(
+            f"SELECT {', '.join(_ARRAY)} FROM arrays"
+        )
     }
     if {name: zlib.crc32(array.tobytes()) for name, array in found.items()} != facts["sums"][
         "arrays"
@@ -190,7 +194,7 @@ def _put_rows(
     data, step = content.tobytes(), 8 * height * rank
     ends = np.minimum(blocks * height + height, size) - blocks * height
     db.executemany(
-        "INSERT OR REPLACE INTO factors VALUES (?, ?)",
+        insert("factors", ("place", "rows"), "INSERT OR REPLACE"),
         (
             (mode * _MODE + block, data[i * step : i * step + 8 * rank * end])
             for i, (block, end) in enumerate(zip(blocks.tolist(), ends.tolist(), strict=True))
@@ -207,7 +211,7 @@ def _put_labels(
     if kind == "boolean":
         stored = [int(label) for label in stored]
     db.executemany(
-        "INSERT INTO labels VALUES (?, ?, ?)",
+        insert("labels", ("mode", "position", "label")),
         ((mode, position, label) for position, label in enumerate(stored, first)),
     )
     return label_sum(first, stored)
@@ -219,7 +223,7 @@ def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> dict[str
         f"DELETE FROM arrays WHERE name NOT IN ({', '.join('?' * len(arrays))})", list(arrays)
     )
     db.executemany(
-        "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)",
+        insert("arrays", _ARRAY, "INSERT OR REPLACE"),
         (
             (name, array.dtype.str, " ".join(map(str, array.shape)), array.tobytes())
             for name, array in arrays.items()

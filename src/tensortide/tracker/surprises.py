@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tensortide.tracker.schema import SURPRISE, insert
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,33 +48,32 @@ def write_surprises(ledger: Ledger, seq: int, found: Sequence[surprise.Surprise]
         size = -math.log10(max(one.probability, 1e-300))
         if size >= 300.0:  # beyond numbers: the farther out, the larger
             size += math.log10(1.0 + abs(one.value - one.expected) / (1.0 + abs(one.expected)))
-        facts = {
-            "fresh": one.fresh,
-            "low": one.low,
-            "high": one.high,
-            "probability": one.probability,
-            "revised": one.revised,
-        }
-        rows.append((seq, cell, one.value, one.expected, size, json.dumps(facts)))
-    ledger.db.executemany("INSERT INTO surprises VALUES (?, ?, ?, ?, ?, ?)", rows)
+        rows.append((
+            seq, cell, one.value, one.expected, one.low, one.high, one.probability,
+            int(one.revised), json.dumps(one.fresh), size,
+        ))  # fmt: skip
+    ledger.db.executemany(insert("surprises", SURPRISE), rows)
     ledger.db.execute(
         "DELETE FROM surprises WHERE rowid NOT IN "
-        "(SELECT rowid FROM surprises ORDER BY gap DESC, rowid LIMIT ?)",
+        "(SELECT rowid FROM surprises ORDER BY size DESC, rowid LIMIT ?)",
         (KEPT,),
     )
+    ledger.sum_up("surprises")
 
 
 def read_surprises(ledger: Ledger, count: int = KEPT) -> list[Surprise]:
     """Return the largest surprises of all steps, the least likely first."""
+    ledger.verify_sum("surprises")
     rows = ledger.db.execute(
-        "SELECT step, cell, value, predicted, fresh FROM surprises JOIN batches USING (seq) "
-        "ORDER BY gap DESC, surprises.rowid LIMIT ?",
+        "SELECT step, cell, value, expected, new_labels, low, high, probability, revised "
+        "FROM surprises JOIN batches USING (seq) ORDER BY size DESC, surprises.rowid LIMIT ?",
         (count,),
     )
-    found = []
-    for step, cell, value, predicted, text in rows:
-        facts = json.loads(text)
-        if isinstance(facts, list):  # a run that was begun before there were ranges
-            facts = {"fresh": facts}
-        found.append(Surprise(step, json.loads(cell), value, predicted, **facts))
-    return found
+    return [
+        Surprise(
+            step, json.loads(cell), value, expected, json.loads(fresh), low, high, probability,
+            bool(revised),
+        )
+        for step, cell, value, expected, fresh, low, high, probability, revised in rows
+    ]  # fmt: skip
+

@@ -1,6 +1,6 @@
 """`python -m tensortide` is the command `tensortide`."""
 
-from tensortide.cli.main import main
+from tensortide.cli.entry import main
 
 if __name__ == "__main__":
     main()

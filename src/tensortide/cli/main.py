@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from tensortide.cli.entry import INTERRUPTED, tell_stopped
 from tensortide.cli.nowcast_command import nowcast
 from tensortide.errors import TensortideError
-
-INTERRUPTED = 130  # the exit code of Ctrl-C
 
 app = typer.Typer(
     name="tensortide",
@@ -388,5 +387,5 @@ def main() -> None:
             print(told, file=sys.stderr)
         raise SystemExit(2) from None
     if code == INTERRUPTED:
-        print("tensortide: stopped.", file=sys.stderr)
+        tell_stopped()
     raise SystemExit(code)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import FileError
+from tensortide.feeds.kinds import check_names
 from tensortide.feeds.octets import complaints, file_digest
 from tensortide.feeds.places import KnownPlaces, ResumeAt, Verdict
 from tensortide.feeds.wanted import Bad, Piece, Wanted, piece_of
@@ -34,9 +35,11 @@ class ColumnarFeed:
         self.names = self._file.names
         self.size: int | None = self._file.n_records
         self.done = 0
-        if len(set(self.names)) < len(self.names):
-            twice = next(n for n in self.names if self.names.count(n) > 1)
-            raise FileError(f"{self.name}: there are two columns {twice!r}.")
+        try:
+            check_names(self.name, self.names)
+        except FileError:
+            self.close()
+            raise
 
     @property
     def empty(self) -> bool:
@@ -104,7 +107,14 @@ class _Parquet:
         self._handle = path.open("rb")
         self._file = pq.ParquetFile(self._handle, read_dictionary=texts, pre_buffer=False)
         self.names: list[str] = self._file.schema_arrow.names
-        self.n_records = int(self._file.metadata.num_rows)
+        facts = self._file.metadata
+        self.n_records = sum(facts.row_group(i).num_rows for i in range(facts.num_row_groups))
+        if self.n_records != facts.num_rows:
+            self.close()
+            raise FileError(
+                f"{path}: is damaged: it says that it has {facts.num_rows:,} records, and has "
+                f"{self.n_records:,}."
+            )
 
     def batches(self, names: list[str], rows: int) -> Iterator[Any]:
         """Yield record batches of some columns."""

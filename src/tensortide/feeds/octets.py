@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 from tensortide.errors import ARROW_ERRORS, FileError
 
 BLOCK = 4 << 20
+#: The longest line, in bytes; longer than a block, so that one line is at most in a few of them.
+LONGEST = 16 << 20
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -37,10 +39,30 @@ def compression(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
+#: What is said of bytes that no text has.
+BINARY = "looks like a binary file (it has NUL bytes); CSV or JSON lines are read here"
+
+
+class EndlessLineError(FileError):
+    """A line is longer than LONGEST: no table, or one without line ends."""
+
+    def __init__(self, name: str, *, binary: bool, line: int | None = None) -> None:
+        self.binary = binary
+        where, it = (name, "a line") if line is None else (f"{name}, line {line}", "it")
+        advice = "is it the wrong file, or are line ends missing? JSON has to be one object a line."
+        size = f"{LONGEST / (1 << 20):.3g} MB"
+        super().__init__(
+            f"{where}: {BINARY}."
+            if binary
+            else f"{where}: {it} is longer than {size}, the most that a record may have; {advice}"
+        )
+
+
 class Octets:
     """The decompressed bytes of a file or of standard input, from the start on.
 
-    A file that is not packed is read up to `limit`, the size that it has now: what is written
+    They are text: a line that is too long is refused before it fills the memory.  It is not set
+    aside as a bad record: where it ends nobody knows.  A file that is not packed is read up to `limit`, the size that it has now: what is written
     meanwhile may be half a line.
     """
 
@@ -57,6 +79,7 @@ class Octets:
         self.size = None if path is None else os.fstat(self._raw.fileno()).st_size
         self.limit = limit if limit is not None or self.kind is not None else self.size
         self.at = 0
+        self._open = 0  # bytes since the last line end
 
     def _opened(self) -> Any:
         if self.kind is None:
@@ -87,7 +110,15 @@ class Octets:
                     break
         data = b"".join(parts)
         self.at += len(data)
+        self._check_line(data)
         return data
+
+    def _check_line(self, data: bytes) -> None:
+        """Refuse a line without end; only one that goes on from block to block can be so long."""
+        end = data.find(b"\n")
+        if self._open + (len(data) if end < 0 else end) > LONGEST:
+            raise EndlessLineError(self.name, binary=b"\0" in data)
+        self._open = self._open + len(data) if end < 0 else len(data) - data.rfind(b"\n") - 1
 
     def skip(self, count: int) -> None:
         """Go on to a later place."""
@@ -95,6 +126,7 @@ class Octets:
             with complaints(self.name):
                 self._raw.seek(count, os.SEEK_CUR)
             self.at += count
+            self._open = 0  # a place is where a line ends
             return
         while count:
             count -= len(self.read(min(count, BLOCK)))

@@ -6,6 +6,7 @@ not, and why.  Both read fields alike.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -20,6 +21,10 @@ from tensortide.feeds.wanted import Bad, Piece, Wanted, piece_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: A line with more opening brackets is looked at before Arrow, whose stack has no limit, gets it.
+_BRACKETS = 500
+_DEEP = "it is nested too deeply to be a record"
 
 
 def csv_table(
@@ -43,6 +48,7 @@ def json_table(data: bytes, types: dict[str, Any] | None) -> pa.Table:
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
+    _check_depth(data)
     options = arrow_json.ParseOptions()
     if types is not None:
         schema = pa.schema([(name, _json_type(kind)) for name, kind in types.items()])
@@ -53,6 +59,27 @@ def json_table(data: bytes, types: dict[str, Any] | None) -> pa.Table:
     if types is None:
         return table
     return table.cast(pa.schema(list(types.items())))
+
+
+def _check_depth(data: bytes) -> None:
+    """Refuse lines that are nested so deeply that Arrow would end the process."""
+    octets = np.frombuffer(data, np.uint8)
+    opening = np.flatnonzero((octets == ord("[")) | (octets == ord("{")))
+    if len(opening) <= _BRACKETS:
+        return
+    breaks = np.flatnonzero(octets == ord("\n"))
+    line = np.searchsorted(breaks, opening)
+    deep = np.unique(line[_BRACKETS:][line[_BRACKETS:] == line[:-_BRACKETS]])
+    starts, stops = np.append(0, breaks + 1), np.append(breaks, len(data))
+    for k in deep:
+        json_record(data[starts[k] : stops[k]].decode())
+    # an object that goes over several lines could be as deep as there are lines
+    full = np.flatnonzero(stops > starts)
+    whole = (octets[starts[full]] == ord("{")) & (octets[stops[full] - 1] == ord("}"))
+    for k in full[~whole]:
+        text = data[starts[k] : stops[k]].strip()
+        if text and not (text.startswith(b"{") and text.endswith(b"}")):
+            raise ValueError("it is no JSON object with names and values")
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
@@ -75,10 +102,10 @@ def parsed(
     end = offset + records.consumed
     if not len(records.starts):
         return piece_of(_empty(wanted), [], [], [], [], end)
-    try:
-        table = table_of(data[: records.consumed], wanted.types())
-    except ARROW_ERRORS:
-        table = None
+    table = None
+    if b"\0" not in data:  # Arrow takes it for text
+        with contextlib.suppress(*ARROW_ERRORS):
+            table = table_of(data[: records.consumed], wanted.types())
     if table is not None and _good(table, wanted, len(records.starts)):
         columns = {name: table[name] for name in wanted.names}
         starts, ends = offset + records.starts, offset + records.ends
@@ -109,7 +136,9 @@ def _one_by_one(
             kept.append(i)
         except UnicodeDecodeError as error:
             bad.append(_bad(records, i, offset, not_utf8(error), raw))
-        except (ValueError, csv.Error) as error:
+        except RecursionError:  # a label nested so deeply that it cannot even be shown
+            bad.append(_bad(records, i, offset, _DEEP, raw))
+        except ValueError as error:
             bad.append(_bad(records, i, offset, str(error), raw))
     import pyarrow as pa
 
@@ -150,6 +179,8 @@ def csv_record(names: list[str], separator: str) -> Callable[[str], dict[str, An
     """Return a function that reads one CSV record."""
 
     def read(text: str) -> dict[str, Any]:
+        if "\0" in text:
+            raise ValueError("it has a NUL byte, so it is no text")
         try:
             row = fields(text, separator)
         except csv.Error as error:
@@ -166,7 +197,9 @@ def json_record(text: str) -> dict[str, Any]:
     """Read one line of JSON."""
     try:
         given = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+    except ValueError as error:
         raise ValueError(f"it is not JSON ({error})") from None
     if not isinstance(given, dict):
         raise ValueError("it is no JSON object with names and values")

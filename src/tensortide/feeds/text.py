@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortide.errors import ARROW_ERRORS, FileError
+from tensortide.feeds.kinds import check_names, codes_as_text, mostly_dates
 from tensortide.feeds.lines import Records, fields, split
-from tensortide.feeds.octets import BLOCK, Octets, new_hash
+from tensortide.feeds.octets import BINARY, BLOCK, EndlessLineError, Octets, new_hash
 from tensortide.feeds.parse import (
     csv_record,
     csv_table,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 1 << 20  # bytes by which kinds of labels are found out
 _BOM = b"\xef\xbb\xbf"
+_LIST = re.compile(rb"\s*\[\s*\{")
 _RECORD = re.compile(r"-?\d+([.,]\d+)?|\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4}")
 _OTHER = {
     b"\xff\xfe": "is UTF-16; save it as UTF-8",
@@ -66,23 +68,53 @@ class TextFeed:
     def _begin(self, kind: str) -> None:
         """Read the first block, and find out what it is."""
         self._head = self._octets.read(BLOCK)
-        self._ended = self.path is not None and len(self._head) < BLOCK
-        while self.path is None and self._head.count(b"\n") < 2 and not self._ended:
-            more = self._octets.read(BLOCK)
-            self._head += more  # a slow pipe: wait for the header and a record
-            self._ended = not more
         for magic, what in _OTHER.items():
             if self._head.startswith(magic):
                 raise FileError(f"{self.name}: {what}.")
+        if b"\0" in self._head.partition(b"\n")[0]:
+            raise FileError(f"{self.name}, line 1: {BINARY}.")
         self._body = len(_BOM) if self._head.startswith(_BOM) else 0
         first = self._head[self._body :].lstrip()[:1]
         self.json = kind == "json" or (not kind and first == b"{")
-        if self.json and first == b"[":
+        if first == b"[" and (self.json or _LIST.match(self._head, self._body)):
             raise FileError(f"{self.name}: holds one JSON list; write one object per line.")
+        self._complete_head()
         if self.growing and b"\n" not in self._head:
             self._head = b""  # not even the first line is complete
         if not self.json and self._head[self._body :]:
             self._read_header(kind)
+
+    def _complete_head(self) -> None:
+        """Read on until there are a header and a record, or all there is."""
+        parts, n_lines = [self._head], self._head.count(b"\n")
+        short = len(self._head) < BLOCK
+        self._ended = short and self.path is not None
+        while n_lines < 2 and not self._ended:  # a slow pipe, or long lines
+            more = self._next(n_lines)
+            parts.append(more)
+            n_lines += more.count(b"\n")
+            self._ended = not more
+        self._head = b"".join(parts)
+
+    def _next(self, n_lines: int) -> bytes:
+        """Read the next block; so many lines have ended before it."""
+        try:
+            return self._octets.read(BLOCK)
+        except EndlessLineError as error:
+            self.close()
+            raise EndlessLineError(self.name, binary=error.binary, line=n_lines + 1) from None
+
+    def _following(self, rest: bytes, n_lines: int) -> tuple[bytes, bool]:
+        """Return the rest of a block with what follows, and whether the source has ended.
+
+        A line that goes over blocks is put together once, when its end has come.
+        """
+        parts, n_lines = [rest], n_lines + rest.count(b"\n")
+        while more := self._next(n_lines):
+            parts.append(more)
+            if b"\n" in more:
+                return b"".join(parts), False
+        return b"".join(parts), True
 
     def _read_header(self, kind: str) -> None:
         """Read names and separator off the first line."""
@@ -109,9 +141,7 @@ class TextFeed:
                 f"{self.name}, line {self._first_line}: {number!r} is no name of a column. Is the "
                 "header missing, or the table wide? Names are needed, and one row a value."
             )
-        if len(set(self.names)) < len(self.names):
-            twice = next(n for n in self.names if self.names.count(n) > 1)
-            raise FileError(f"{self.name}: there are two columns {twice!r}.")
+        check_names(self.name, self.names)
         self._body += len(line) + len(newline)
         self._first_line += 1
 
@@ -135,27 +165,36 @@ class TextFeed:
         body = self._head[self._body :]
         records = self._split(body, self._first_line, final=self._ended)
         data = body[: records.consumed]
-        cut = len(data) if len(data) <= _SAMPLE else data.rfind(b"\n", 0, _SAMPLE) + 1
+        cut = len(data)
+        if cut > _SAMPLE:  # the first record at least, however long it is
+            cut = (data.rfind(b"\n", 0, _SAMPLE) + 1) or data.find(b"\n") + 1
         return self._guessed(data[:cut])
 
     def whole(self) -> pa.Table:
         """Return all records with all their columns; one that cannot be parsed spoils them all."""
-        parts = [self._head[self._body :]]
-        while more := self._octets.read(BLOCK):
+        parts, n_lines = [self._head[self._body :]], self._head.count(b"\n")
+        while more := self._next(n_lines):
             parts.append(more)
+            n_lines += more.count(b"\n")
         data = b"".join(parts)
+        if b"\0" in data:
+            self._name_bad(data)
         if not data.strip():
             return self._guessed(b"")
         try:
             if self.json:
-                return json_table(data, None)
+                return self._json_table(data)
             table = csv_table(data, self.names, self.separator, None)
         except ARROW_ERRORS:
             self._name_bad(data)
             raise
-        if any(str(field.type) == "binary" for field in table.schema):
+        swallowed = b'"' in data and table.num_rows != self._count(data)
+        if swallowed or any(str(field.type) == "binary" for field in table.schema):
             self._name_bad(data)
         return self._codes_as_text(table, data)
+
+    def _count(self, data: bytes) -> int:
+        return len(self._split(data, self._first_line, final=True).starts)
 
     def _name_bad(self, data: bytes) -> None:
         """Say which line it is that cannot be parsed."""
@@ -181,9 +220,9 @@ class TextFeed:
         for _ in range(50):
             try:
                 if self.json:
-                    return json_table(data, None)
+                    return self._json_table(data)
                 table = csv_table(data, self.names, self.separator, None)
-                return _mostly_dates(self._codes_as_text(table, data))
+                return mostly_dates(self._codes_as_text(table, data))
             except ARROW_ERRORS:
                 data = data[: data[: len(data) // 2].rfind(b"\n") + 1]
                 if not data.strip():
@@ -191,35 +230,24 @@ class TextFeed:
         return pa.Table.from_pylist(self._readable(self._head[self._body :][: 1 << 16]))
 
     def _codes_as_text(self, table: pa.Table, data: bytes) -> pa.Table:
-        """Leave numbers with leading zeros, such as postcodes, the text that they are."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        return codes_as_text(table, lambda types: self._csv_table(data, types))
 
-        whole = [f.name for f in table.schema if pa.types.is_integer(f.type)]
-        if not whole or b"0" not in data:
-            return table
-        texts = self._csv_table(data, dict.fromkeys(whole, pa.string()))
-        for name in whole:
-            if pc.any(pc.match_substring_regex(texts[name], r"^\s*-?0\d")).as_py():
-                table = table.set_column(table.column_names.index(name), name, texts[name])
-        return table
-
-    def _readable(self, data: bytes) -> list[dict[str, Any]]:
+    def _readable(self, data: bytes) -> list[dict[str, str]]:
         """Return the first records that can be read one by one."""
         read = json_record if self.json else csv_record(self.names, self.separator)
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, str]] = []
         reason = ""
         for line in data.split(b"\n")[:1_000]:
             if not line.strip():
                 continue
             try:
-                rows.append(read(line.decode().rstrip("\r")))
-            except ValueError as error:
+                given = read(line.decode().rstrip("\r"))
+                rows.append({k: str(v) for k, v in given.items()})
+            except (ValueError, RecursionError) as error:
                 reason = reason or str(error)
         if not rows:
             raise FileError(f"{self.name}, line {self._first_line}: {reason}.")
-        good = [r for r in rows if r.keys() == rows[0].keys()]
-        return [{k: str(v) for k, v in r.items()} for r in good]
+        return [r for r in rows if r.keys() == rows[0].keys()]
 
     def start(self, known: KnownPlaces) -> ResumeAt:
         """Return how far this text has been learned, and what it is beside others."""
@@ -273,8 +301,7 @@ class TextFeed:
             line += records.n_lines
             if final:
                 break
-            more = self._octets.read(BLOCK)
-            data, final = rest + more, not more
+            data, final = self._following(rest, line - 1)
         self._start, self._block = at, b""
 
     @property
@@ -318,16 +345,7 @@ class TextFeed:
     def _csv_table(self, data: bytes, types: dict[str, Any]) -> pa.Table:
         return csv_table(data, self.names, self.separator, types)
 
-
-def _mostly_dates(table: pa.Table) -> pa.Table:
-    """Take text that nearly always is a date for dates; the rest are bad records."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for at, field in enumerate(table.schema):
-        if not pa.types.is_string(field.type) or not table.num_rows:
-            continue
-        dated = pc.match_substring_regex(table[field.name], r"^\d{4}-\d\d-\d\d$")
-        if (pc.sum(dated).as_py() or 0) >= 0.9 * table.num_rows:
-            table = table.set_column(at, field.name, pa.nulls(table.num_rows, pa.date32()))
-    return table
+    def _json_table(self, data: bytes) -> pa.Table:
+        table = json_table(data, None)
+        check_names(self.name, table.column_names)
+        return table

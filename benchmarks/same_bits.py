@@ -1,4 +1,4 @@
-"""Does this state compute the same bits as an earlier one, on this machine?
+"""Tell whether this state computes the same bits as an earlier one, on this machine.
 
     python -m benchmarks.same_bits COMMIT
 

@@ -62,8 +62,8 @@ class Octets:
     """The decompressed bytes of a file or of standard input, from the start on.
 
     They are text: a line that is too long is refused before it fills the memory.  It is not set
-    aside as a bad record: where it ends nobody knows.  A file that is not packed is read up to `limit`, the size that it has now: what is written
-    meanwhile may be half a line.
+    aside as a bad record: where it ends nobody knows.  A file that is not packed is read up to
+    `limit`, the size that it has now: what is written meanwhile may be half a line.
     """
 
     def __init__(self, path: Path | None, limit: int | None = None) -> None:

@@ -166,8 +166,8 @@ def write_batch(
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     row = (
         seq, line.batch_id, kind, now, where.source or None, where.path, where.generation,
-        where.renamed, where.digest, where.head, where.position, where.part, where.label, records, len(line.bad),
-        info.step, json.dumps(list(shape)), json.dumps(report),
+        where.renamed, where.digest, where.head, where.position, where.part, where.label, records,
+        len(line.bad), info.step, json.dumps(list(shape)), json.dumps(report),
     )  # fmt: skip
     ledger.db.executemany(
         insert("quarantine", QUARANTINE),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tensortide.errors import FileError, TensortideError
+from tensortide.errors import FileError, TensortideError, TensortideWarning
 from tensortide.tracker.chain import row_sum
 from tensortide.tracker.mark import check_mark, read_mark, write_mark
 from tensortide.tracker.schema import (
@@ -42,6 +43,7 @@ class Ledger:
         self.folder = folder
         self.file = folder / FILE
         self.read_only = read_only
+        self._remembered = False  # whether the log still has what was deleted
         if not self.file.is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
         self._commits = 0
@@ -189,6 +191,33 @@ class Ledger:
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
+            if self._remembered:
+                with contextlib.suppress(FileError):  # the step itself is on the disk
+                    self._empty_log()
+
+    def forget(self, what: str) -> None:
+        """Take what was deleted out of the log too, where it would be until the run is closed.
+
+        That cannot be while somebody reads an earlier state: it is said, and commits try again.
+        """
+        if not self._empty_log():
+            warnings.warn(
+                f"{self.folder}: another process is reading the run, and its log keeps {what} "
+                "until that has finished and the next step is learned.",
+                TensortideWarning,
+                stacklevel=3,
+            )
+
+    def _empty_log(self) -> bool:
+        self._remembered = True
+        with sentences(self.folder):
+            self.db.execute("PRAGMA busy_timeout = 0")
+            try:
+                (busy, *_) = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self.db.execute("PRAGMA busy_timeout = 30000")
+        self._remembered = bool(busy)
+        return not self._remembered
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -208,6 +237,9 @@ class Ledger:
 
     def close(self) -> None:
         """Close the connection; the log is moved into the database."""
+        with contextlib.suppress(sqlite3.Error, FileError):
+            if self._remembered:
+                self._empty_log()
         with contextlib.suppress(sqlite3.Error):
             if not self.read_only:
                 self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")

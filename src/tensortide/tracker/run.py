@@ -214,6 +214,7 @@ class Tracker:
         estimator = self._fitted().copy()
         estimator.retire(mode, labels)
         self._rewrite(estimator, "retire", f"{mode}: {len(labels)} labels retired")
+        self._ledger.forget("the labels that were retired")
 
     def adopt_run(self, folder: Path) -> None:
         """Become the run in another folder, which is closed: at once, or not at all."""
@@ -259,6 +260,8 @@ class Tracker:
                 self._ledger.sum_up("surprises")
             if modes is not None and params["modes"] is None:
                 self._ledger.put("params", params | {"modes": list(modes)})
+        if options.get("keep_surprises") is False:
+            self._ledger.forget("the surprises that were removed")
         if modes is not None and self._estimator is not None:
             self._estimator = None
 

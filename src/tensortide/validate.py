@@ -85,9 +85,13 @@ def check_order(order: int) -> int:
 
 def check_values(values: Any, name: str = "value") -> Floats:
     """Return finite numbers of sensible size as a fresh array."""
+    if getattr(values, "dtype", None) is not None and _kind(values) in "cmM":
+        raise InputError(f"column {name!r} must hold real numbers, not {values.dtype}.")
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         numbers = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"column {name!r} must hold numbers.") from None
     if numbers.ndim != 1:
         raise InputError(f"values must be a flat list of numbers, not of shape {numbers.shape}.")
@@ -95,6 +99,10 @@ def check_values(values: Any, name: str = "value") -> Floats:
     if len(numbers) and not size.max() <= LARGEST_VALUE:
         _name_bad_number(numbers, size, name)
     return numbers
+
+
+def _kind(values: Any) -> str:
+    return str(getattr(values.dtype, "kind", ""))
 
 
 def _name_bad_number(numbers: Floats, size: Floats, name: str) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensortide.core.types import Floats, Positions
-from tensortide.errors import ARROW_ERRORS, InputError
+from tensortide.data.arrow import arrow_columns, finer_than_microseconds
+from tensortide.errors import InputError
 from tensortide.validate import check_values
 
 
@@ -26,7 +27,7 @@ class Table:
     """Records as Arrow columns: from pandas, polars, pyarrow, duckdb or a dict of columns."""
 
     def __init__(self, records: Any) -> None:
-        self.columns = _arrow_columns(records)
+        self.columns = arrow_columns(records)
         lengths = {name: len(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns have different lengths: {lengths}.")
@@ -56,6 +57,8 @@ class Table:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             raise InputError(f"the label of mode {name!r} is missing in record {row}.")
         kind, column = _label_kind(column, name)
+        if pa.types.is_dictionary(column.type) and _repeats(column.dictionary):
+            column = column.dictionary_decode()
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
         used, codes = _used_codes(codes, len(coded.dictionary))
@@ -74,7 +77,7 @@ class Table:
 
         column = self.columns[name]
         if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+            column = column.dictionary_decode()
         kind = column.type
         if not (
             pa.types.is_integer(kind)
@@ -94,20 +97,6 @@ class Table:
         )
 
 
-def _first_word(column: Any) -> str:
-    """Name the record that makes a column of numbers a column of text, where there is one."""
-    import pyarrow as pa
-
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return ""
-    for row, text in enumerate(column.to_pylist()):
-        try:
-            float(text if text is not None else 0.0)
-        except ValueError:
-            return f": record {row} has {text!r}"
-    return ""
-
-
 def is_table(records: Any) -> bool:
     """Tell whether the input has named columns."""
     return isinstance(records, Mapping) or any(
@@ -115,45 +104,27 @@ def is_table(records: Any) -> bool:
     )
 
 
-def _arrow_columns(records: Any) -> dict[str, Any]:
-    if isinstance(records, Mapping):
-        return {str(name): _arrow_column(str(name), column) for name, column in records.items()}
-    import narwhals as nw
-
-    try:
-        frame = nw.from_native(records)
-    except TypeError:
-        raise InputError(
-            f"records of type {type(records).__name__} cannot be read; give a pandas, polars or "
-            "pyarrow table, a dict of columns, a Batch or an array."
-        ) from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect("pyarrow")
-    return {name: _whole(frame.get_column(name).to_arrow()) for name in frame.columns}
-
-
-def _arrow_column(name: str, column: Any) -> Any:
+def _first_word(column: Any) -> str:
+    """Name the record that makes a column of numbers a column of text, where there is one."""
     import pyarrow as pa
 
-    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
-        raise InputError(f"column {name!r} must be a list or an array, not the single {column!r}.")
-    if hasattr(column, "to_arrow"):
-        return _whole(column.to_arrow())
-    if isinstance(column, list | tuple) and column and isinstance(column[0], np.generic):
-        column = np.asarray(column)  # a list of NumPy's dates is a list of dates
-    try:
-        return _whole(pa.array(column))
-    except ARROW_ERRORS as error:
-        raise InputError(
-            f"column {name!r} mixes types or holds what is neither label nor number: "
-            f"{str(error).splitlines()[0]}"
-        ) from None
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return ""
+    for row, word in enumerate(column):
+        try:
+            float(word.as_py() if word.is_valid else 0.0)
+        except UnicodeDecodeError:
+            return f": record {row} has bytes that are no text"
+        except ValueError:
+            return f": record {row} has {word.as_py()!r}"
+    return ""
 
 
-def _whole(column: Any) -> Any:
-    import pyarrow as pa
+def _repeats(words: Any) -> bool:
+    """Tell whether a dictionary has the same word twice."""
+    import pyarrow.compute as pc
 
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return len(pc.unique(words)) < len(words)
 
 
 def _label_kind(column: Any, name: str) -> tuple[str, Any]:
@@ -163,25 +134,55 @@ def _label_kind(column: Any, name: str) -> tuple[str, Any]:
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     types = pa.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if types.is_string(kind) or types.is_large_string(kind):
         return "text", column
     if types.is_boolean(kind):
         return "boolean", column
     plain = column.dictionary_decode() if coded else column
-    if types.is_integer(kind):
+    if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
         try:
             return "integer", plain.cast(pa.int64())
         except pa.ArrowInvalid:
-            raise InputError(f"column {name!r} holds labels beyond 2^63.") from None
+            row = _first(plain, lambda n: not -(2**63) <= n < 2**63)
+            raise InputError(
+                f"the label of mode {name!r} in record {row} is beyond 2^63; give such numbers as "
+                "text."
+            ) from None
     if types.is_date(kind):
-        return "date", plain.cast(pa.date32())
+        try:
+            return "date", plain.cast(pa.date32())
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"column {name!r} holds dates that are no whole days; give them as times."
+            ) from None
     if types.is_timestamp(kind):  # with a time zone: as times in UTC
-        times = plain.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.timestamp("us"))
-        return ("datetime" if kind.tz is None else "datetime UTC"), times
+        return ("datetime" if kind.tz is None else "datetime UTC"), _microseconds(plain, name)
     raise InputError(
         f"column {name!r} holds {kind} values, which cannot be labels; labels are text, whole "
         "numbers (convert with astype('int64')), dates, times or booleans."
     )
+
+
+def _microseconds(times: Any, name: str) -> Any:
+    """Return times in microseconds; refuse those that are finer, or too far away."""
+    import pyarrow as pa
+
+    try:
+        return times.cast(pa.timestamp("us", tz=times.type.tz)).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        if times.type.unit == "ns":
+            plain = times.cast(pa.timestamp("ns"))
+            row = int(np.flatnonzero(plain.cast(pa.int64()).to_numpy() % 1000)[0])
+            shown = np.datetime64(plain[row].value, "ns")
+            raise InputError(finer_than_microseconds(name, row, shown)) from None
+        raise InputError(
+            f"column {name!r} holds times that cannot be read: years must lie between 1 and 9999."
+        ) from None
+
+
+def _first(column: Any, wrong: Callable[[Any], bool]) -> int:
+    """Return the first record that is wrong, of which there is one."""
+    return next(row for row, cell in enumerate(column) if wrong(cell.as_py()))
 
 
 def _used_codes(codes: Positions, n_distinct: int) -> tuple[Positions, Positions]:

@@ -310,7 +310,7 @@ def test_every_kind_of_column_is_values_or_is_refused_with_a_sentence(make, colu
         lambda names: pd.DataFrame([["p", "x", "y", 1.0]], columns=names),
         lambda names: pa.Table.from_arrays([pa.array(["p"])] * 3 + [pa.array([1.0])], names),
         lambda names: duckdb.sql(f"SELECT 1 AS {', 2 AS '.join(names)}"),
-        lambda names: {"a": ["p"], 1: ["x"], "1": ["y"], "v": [1.0]},  # noqa: ARG005
+        lambda names: {"a": ["p"], 1: ["x"], "1": ["y"], "v": [1.0]},
     ],
     ids=["pandas", "arrow", "duckdb", "dict"],
 )

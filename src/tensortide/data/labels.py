@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensortide.data.tables import Column
 
 
-_DTYPES = {
+DTYPES = {
     "text": "O",
     "integer": "int64",
     "boolean": "bool",
@@ -138,7 +138,7 @@ class NamedLabels:
 
     def array(self) -> AnyArray:
         """Return all labels as an array."""
-        return np.array(self._labels, dtype=_DTYPES[self.kind])
+        return np.array(self._labels, dtype=DTYPES[self.kind])
 
     def encode(self, column: Column, mode: str) -> Encoded:
         """Return positions; labels not yet known get the next ones, in order of appearance."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import io
 import json
 import os
 import tempfile
@@ -20,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.core.types import AnyArray
-from tensortide.data.labels import Labels, NamedLabels, PositionLabels
-from tensortide.errors import FileError, InputError
+from tensortide.data.labels import DTYPES, Labels, NamedLabels, PositionLabels
+from tensortide.errors import FileError
+from tensortide.readers.judge import check_facts, check_texts
+from tensortide.readers.members import read_arrays, read_facts
 from tensortide.readers.plain import (
     facts_of,
     history_arrays,
@@ -69,44 +70,34 @@ def load(path: str | Path) -> OnlineCP:
     file = Path(path)
     try:
         with zipfile.ZipFile(file) as bundle:
-            facts = json.loads(bundle.read("model.json"))
-            if facts.get("format") != FORMAT:
-                raise FileError(f"{file}: is not a Tensortide model.")
-            if facts["version"] != VERSION:
-                advice = "upgrade" if facts["version"] > VERSION else "fit anew"
-                raise FileError(
-                    f"{file}: has format version {facts['version']}; this Tensortide reads version "
-                    f"{VERSION}, please {advice}."
-                )
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(bundle.read(name)), allow_pickle=False
-                )
-                for name in bundle.namelist()
-                if name.endswith(".npy")
-            }
-        return _restored(facts, arrays)
+            facts = read_facts(bundle)
+            _check_version(facts, file)
+            return _restored(facts, read_arrays(bundle))
     except FileNotFoundError:
         raise FileError(f"{file}: there is no such file.") from None
     except FileError:
         raise
     except OSError as error:
         raise FileError(f"{file}: cannot be read: {error.strerror or error}.") from None
-    except (
-        zipfile.BadZipFile,
-        AttributeError,
-        KeyError,
-        ValueError,
-        TypeError,
-        IndexError,
-        EOFError,
-        InputError,
-        NotImplementedError,  # zipfile's word for a compression it does not know
-    ) as error:
+    except MemoryError:
+        raise FileError(f"{file}: there is not enough memory to read it.") from None
+    except Exception as error:  # whatever a crafted file leads to: it is no model
+        detail = (str(error).splitlines() or ["no detail"])[0].rstrip(".")
         raise FileError(
-            f"{file}: is damaged or not a Tensortide model ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else 'no detail'})."
+            f"{file}: is damaged or not a Tensortide model ({type(error).__name__}: {detail})."
         ) from None
+
+
+def _check_version(facts: dict[str, Any], file: Path) -> None:
+    if facts.get("format") != FORMAT:
+        raise FileError(f"{file}: is not a Tensortide model.")
+    version = facts["version"]
+    if type(version) is not int or version != VERSION:
+        advice = "upgrade" if version > VERSION else "fit anew"
+        raise FileError(
+            f"{file}: has format version {version}; this Tensortide reads version {VERSION}, "
+            f"please {advice}."
+        )
 
 
 def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -135,9 +126,12 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
 
 
 def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
-    shape = tuple(facts["shape"])
+    shape = check_facts(facts)
+    kinds = facts["label_kinds"]
+    if len(kinds) != len(shape) or 0 < kinds.count("position") < len(shape):
+        raise ValueError("the kinds of labels are not those of the modes")
     labels = [_labels(facts, arrays, mode) for mode in range(len(shape))]
-    rows = [np.array(arrays[f"factor_{mode}"], np.float64) for mode in range(len(shape))]
+    rows = [np.ascontiguousarray(arrays[f"factor_{mode}"]) for mode in range(len(shape))]
     return rebuilt(facts, labels, rows, arrays, lambda: history_of(arrays, shape))
 
 
@@ -146,8 +140,20 @@ def _labels(facts: dict[str, Any], arrays: dict[str, AnyArray], mode: int) -> La
     if kind == "position":
         return PositionLabels(facts["shape"][mode])
     if kind == "text":
-        return NamedLabels(kind, facts["text_labels"][str(mode)])
-    values: list[Any] = arrays[f"labels_{mode}"].tolist()
-    if kind.startswith("datetime") and not all(isinstance(v, dt.datetime) for v in values):
+        texts = facts["text_labels"][str(mode)]
+        check_texts(texts)
+        return NamedLabels(kind, texts)
+    array = arrays[f"labels_{mode}"]
+    values: list[Any] = array.tolist() if array.ndim == 1 else []
+    if array.dtype != DTYPES[kind] or any(type(value) is not _TYPES[kind] for value in values):
         raise ValueError("labels are not of the kind they should be")
     return NamedLabels(kind, values)
+
+
+_TYPES = {
+    "integer": int,
+    "boolean": bool,
+    "date": dt.date,
+    "datetime": dt.datetime,
+    "datetime UTC": dt.datetime,
+}

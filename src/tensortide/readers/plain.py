@@ -9,9 +9,19 @@ import numpy as np
 
 from tensortide.core.complete import Complete
 from tensortide.core.entries import Entries
+from tensortide.core.sorting import count_repeats
 from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.store import Store
 from tensortide.errors import InputError
+from tensortide.readers.judge import (
+    check_facts,
+    check_floats,
+    check_listed,
+    check_params,
+    check_state,
+    check_ties,
+    memory_of,
+)
 
 if TYPE_CHECKING:
     from tensortide.core.factors import RunningGrams
@@ -71,14 +81,20 @@ def history_arrays(store: Store) -> dict[str, AnyArray]:
 
 
 def history_of(arrays: Mapping[str, AnyArray], shape: Shape) -> Store:
-    """Return the store that `history_arrays` listed."""
+    """Return the store that `history_arrays` listed; refuse what does not fit the shape."""
     if "box" in arrays:
-        axes = arrays.get("box_axes")
-        box = Complete(arrays["box"], None if axes is None else axes.tolist())
-        if box.shape != shape:
-            raise ValueError("history and shape do not agree")
-        return Store(box)
-    return Store(Entries.listed(arrays["coords"], arrays["values"], shape, arrays["weights"]))
+        axes = arrays["box_axes"].tolist() if "box_axes" in arrays else list(range(len(shape)))
+        if sorted(axes) != list(range(len(shape))):
+            raise ValueError("the axes of the history are not those of the modes")
+        check_floats("the history", arrays["box"], tuple(shape[axis] for axis in axes))
+        return Store(Complete(np.ascontiguousarray(arrays["box"]), axes))
+    coords, values, weights = (arrays[name] for name in ("coords", "values", "weights"))
+    check_listed(coords, values, weights, shape)
+    places = np.ascontiguousarray(coords, np.int32)
+    entries = Entries.listed(places, values, shape, weights)
+    if count_repeats(entries.coords()):
+        raise ValueError("a cell stands twice in the history")
+    return Store(entries)
 
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +142,7 @@ def rebuilt(
 ) -> OnlineCP:
     """Build the estimator around a model; `history` is called where the method keeps one."""
     from tensortide.core.factors import Factors, RunningGrams
+    from tensortide.core.losses import check_values
     from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.dispersion import Dispersion
@@ -133,32 +150,36 @@ def rebuilt(
     from tensortide.incoming import Rules
     from tensortide.info import Info
     from tensortide.model import Model
-    from tensortide.parts import composed
+    from tensortide.parts import composed, loss_of
 
+    shape = check_facts(facts)
     params = read_params(facts["params"])
     estimator = OnlineCP(**params)
-    shape = list(facts["shape"])
-    if any(r.shape[1:] != (facts["rank"],) for r in rows) or params["rank"] != facts["rank"]:
-        raise ValueError("factors and rank do not agree")
-    if [len(r) for r in rows] != shape or [len(known) for known in labels] != shape:
-        raise ValueError("factors, labels and shape do not agree")
-    grams = RunningGrams(arrays["gram_total"], arrays["gram_error"], arrays["gram_sums"])
+    check_params(facts["params"] | {"method": params["method"]}, list(estimator.get_params()))
+    if [len(known) for known in labels] != list(shape):
+        raise ValueError("labels and shape do not agree")
+    method = params["method"]
+    check_state(method, facts, rows, arrays)
+    grams = RunningGrams(
+        *(np.ascontiguousarray(arrays[name]) for name in ("gram_total", "gram_error", "gram_sums"))
+    )
     seen = facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
     modes = Modes(facts["modes"], labels)
+    recipe = composed(method, params["loss"], params["penalties"], params["absent"], modes)
+    check_ties(recipe, modes)
+    store = history() if method.keeps_history else None
+    if store is not None:
+        check_values(loss_of(recipe), store.entries.all_values())
     estimator._model = Model(
-        composed(params["method"], params["loss"], params["penalties"], params["absent"], modes),
+        recipe,
         Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
         modes,
         Factors(rows, grams),
-        history() if params["method"].keeps_history else None,
+        store,
         DistinctCells(arrays["seen_registers"], **seen),
         facts["n_steps"],
         facts["grown_last"],
-        {
-            name.removeprefix("memory_"): array
-            for name, array in arrays.items()
-            if name.startswith("memory_")
-        },
+        memory_of(method, facts, arrays),
         Dispersion(*arrays["dispersion"]) if "dispersion" in arrays else None,
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)

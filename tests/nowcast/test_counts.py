@@ -127,10 +127,13 @@ def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
     known = ~np.isnan(square)
     batch = tt.Batch(np.argwhere(known), square[known], shape=square.shape)
     model = tt.OnlineCP(1, tt.gocpt(beta=0.0), loss="poisson")
-    model.fit(batch, max_sweeps=20_000, tol=1e-15, starts=1)
+    model.fit(batch, max_sweeps=20_000, tol=0.0, starts=1)
+    for _ in range(3):  # on from there, as the first to stop is decided by rounding
+        model.fit(batch, max_sweeps=20_000, tol=0.0, init=model.factors_)
     dates, delays = model.factors_
     ultimates = np.where(known, square, dates @ delays.T).sum(axis=1)
-    np.testing.assert_allclose(ultimates, expected, rtol=1e-8)
+    # where the objective no longer falls, rows are known to the root of its rounding, 1.5e-8
+    np.testing.assert_allclose(ultimates, expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("rank", [1, 3])

@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 
-.PHONY: demo test lint bench figures clean
+.PHONY: demo test soak lint bench figures clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/tensortide demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# the long versions of tests of which a sample runs with `make test`
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m soak
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks

@@ -1,10 +1,11 @@
 """A process that runs `tensortide` commands in children that begin in no time.
 
 It imports and compiles everything once; each child runs a command as a person would give it.  It
-can be killed with SIGKILL by its parent or by itself: after some seconds, at the n-th statement
-that SQLite executes, or at the n-th file that is put on the disk.  One order
-per line of JSON on standard input, one answer per line on standard output.  A child can also be
-one without the rights of root.
+can be killed with SIGKILL: at the n-th statement that SQLite executes, at the n-th file that is
+put on the disk, or at the n-th call of a function after some commits.  It does so itself, or,
+`outside`, tells its parent, who does it while the child goes on.  One order per line of JSON on
+standard input, one answer per line on standard output.  A child can also be one without the rights
+of root.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import signal
 import sqlite3
 import sys
-import time
+from collections.abc import Callable
 
 import tensortide as tt
 from tensortide.cli import main as command
@@ -42,25 +43,19 @@ def warm() -> None:
                     command.main()
 
 
-def die_at(order: dict) -> None:
-    """Arrange that this process kills itself at the n-th write of a kind."""
+def die_at(order: dict, end: Callable[[], None]) -> None:
+    """Arrange that this process ends at the n-th event of a kind."""
     left = [order["at"]]
 
     def count(*_: object) -> None:
         left[0] -= 1
         if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            end()
 
     if order["by"] == "statement":
-        inner = sqlite3.connect
-
-        def connect(*args, **kwargs):
-            db = inner(*args, **kwargs)
-            if "run.sqlite" in str(args[0]):
-                db.set_trace_callback(count)
-            return db
-
-        sqlite3.connect = connect
+        watch_ledger(lambda db: db.set_trace_callback(count))
+    elif order["by"] == "call":
+        count_calls(count, order["commits"])
     else:
         for name in ("fsync", "replace"):
             before = getattr(os, name)
@@ -74,7 +69,45 @@ def die_at(order: dict) -> None:
             setattr(os, name, watched)
 
 
-def child(order: dict) -> None:
+def count_calls(count: Callable[..., None], commits: int) -> None:
+    """Count calls and returns of functions, and work within statements, after some commits."""
+    left = [commits]
+
+    def begin() -> None:
+        sys.setprofile(count)
+
+    def see(statement: str) -> None:
+        left[0] -= statement.startswith("COMMIT")
+        if left[0] == 0 and sys.getprofile() is None:
+            begin()
+
+    def attend(db: sqlite3.Connection) -> None:
+        db.set_trace_callback(see)
+        db.set_progress_handler(lambda: sys.getprofile() and count(), 50)
+
+    watch_ledger(attend)
+    if not commits:
+        begin()
+
+
+def watch_ledger(attend: Callable[[sqlite3.Connection], None]) -> None:
+    """Let every connection to a ledger be attended from its beginning."""
+    inner = sqlite3.connect
+
+    def connect(*args, **kwargs):
+        db = inner(*args, **kwargs)
+        if "run.sqlite" in str(args[0]):
+            attend(db)
+        return db
+
+    sqlite3.connect = connect
+
+
+def kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def child(order: dict, end: Callable[[], None]) -> None:
     """Run the command and leave."""
     sys.argv = ["tensortide", *order["command"]]
     null = os.open(os.devnull, os.O_RDWR)
@@ -89,7 +122,7 @@ def child(order: dict) -> None:
         os.setgid(65534)
         os.setuid(65534)
     if "by" in order:
-        die_at(order)
+        die_at(order, end)
     try:
         command.main()
     except SystemExit as leaving:
@@ -108,12 +141,14 @@ def obey(order: dict) -> dict:
             ids = run.batches()["batch_id"].to_pylist()
             state = fingerprint(run.model) if run.fitted else ()
         return {"ids": ids, "state": repr(hash_of(state))}
+    hear, tell = os.pipe()
     pid = os.fork()
     if not pid:
-        child(order)
-    if "seconds" in order:
-        time.sleep(order["seconds"])
+        child(order, (lambda: os.write(tell, b".")) if order.get("outside") else kill_oneself)
+    os.close(tell)
+    if os.read(hear, 1):  # nothing but the end when it has ended by itself
         os.kill(pid, signal.SIGKILL)
+    os.close(hear)
     _, status = os.waitpid(pid, 0)
     return {"killed": os.WIFSIGNALED(status), "code": os.waitstatus_to_exitcode(status)}
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,14 +46,19 @@ class Parent:
         assert json.loads(self.process.stdout.readline())["ready"]
 
     def __call__(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        limit = threading.Timer(600.0, self.process.kill)  # ends a hang
+        limit.start()
+        try:
+            self.process.stdin.write(json.dumps(order) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+        finally:
+            limit.cancel()
 
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(60)
+        self.process.wait(600)
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def command(*args, given=None):
         capture_output=True,
         text=True,
         input=given,
-        timeout=300,
+        timeout=600,  # ends a hang
         check=False,
     )
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensortide as tt
-from tests.cli.conftest import COMMAND, wait_for
+from tests.cli.conftest import started, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -199,14 +199,13 @@ def test_a_replay_is_written_with_its_truths(run, reports, tmp_path):
 
 def test_ctrl_c_is_one_word_and_leaves_no_file(reports, tmp_path):
     out = tmp_path / "q.csv"
-    process = subprocess.Popen(
-        [str(COMMAND), "nowcast", "-", *WORDS, "--report", "reported", "-o", str(out)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    written = os.write(process.stdin.fileno(), reports.read_bytes()[:60_000])  # and never an end
-    wait_for(lambda: unread(process.stdin.fileno()) < written)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    words = ["nowcast", "-", *WORDS, "--report", "reported", "-o", str(out)]
+    with started(*words, stdin=subprocess.PIPE) as process:
+        pipe = process.stdin.fileno()
+        written = os.write(pipe, reports.read_bytes()[:60_000])  # and never an end
+        wait_for(lambda: unread(pipe) < written, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
     assert process.returncode == 130
     assert err.decode().strip().splitlines()[-1] == "tensortide: stopped."
     assert "Traceback" not in err.decode()

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import tensortide as tt
-from tests.cli.conftest import COMMAND, wait_for
+from tests.cli.conftest import COMMAND, LAST_RESORT, started, wait_for
 from tests.feeds.samples import csv_text, json_text, rows, write
 
 WORDS = ["--modes", "place,age,date", "--value", "count", "--rank", "2"]
@@ -270,46 +270,38 @@ def test_quarantine_is_counted_and_written(run, tmp_path):
     assert (tmp_path / "run" / "quarantine.csv").read_text().count("must be a number") == 2
 
 
-def started(*words):
-    return subprocess.Popen(
-        [str(COMMAND), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_watch_follows_a_folder_until_it_is_stopped(run, tmp_path, how):
     folder = tmp_path / "reports"
     folder.mkdir()
     words = ["track", str(folder), "--into", str(tmp_path / "run"), *WORDS]
-    process = started(*words, "--watch", "--every", "0.05", "--json")
-    write(folder / "0.csv", [r for r in rows(3) if r[3] == 0])
-    assert json.loads(process.stdout.readline())["step"] == 1
-    write(folder / "1.csv", [r for r in rows(3) if r[3] == 1])
-    assert json.loads(process.stdout.readline())["step"] == 2
-    info = run("info", str(tmp_path / "run"), "--json")  # a reader meanwhile
-    assert json.loads(info.stdout)["steps"] == 2
-    second = run(*words)
-    assert second.returncode == 2
-    assert f"process {process.pid}" in said(second)
-    process.send_signal(how)
-    out, err = process.communicate(timeout=60)
+    with started(*words, "--watch", "--every", "0.05", "--json", text=True) as process:
+        write(folder / "0.csv", [r for r in rows(3) if r[3] == 0])
+        assert json.loads(process.stdout.readline())["step"] == 1
+        write(folder / "1.csv", [r for r in rows(3) if r[3] == 1])
+        assert json.loads(process.stdout.readline())["step"] == 2
+        info = run("info", str(tmp_path / "run"), "--json")  # a reader meanwhile
+        assert json.loads(info.stdout)["steps"] == 2
+        second = run(*words)
+        assert second.returncode == 2
+        assert f"process {process.pid}" in said(second)
+        process.send_signal(how)
+        out, err = process.communicate()
     assert process.returncode == 0
     assert json.loads(out.splitlines()[-1])["stopped"] is True
     assert "Traceback" not in err
 
 
 def test_an_interrupted_run_says_how_to_go_on(run, tmp_path):
-    process = subprocess.Popen(
-        [str(COMMAND), "track", "-", "--into", str(tmp_path / "run"), *WORDS, "--step-by",
-         "reported"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    process.stdin.write(csv_text(rows(6)))
-    process.stdin.flush()
-    wait_for((tmp_path / "run" / "run.sqlite").is_file)
-    wait_for(lambda: json.loads(run("info", str(tmp_path / "run"), "--json").stdout)["steps"] == 5)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    words = ["track", "-", "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"]
+    with started(*words, stdin=subprocess.PIPE) as process:
+        process.stdin.write(csv_text(rows(6)))
+        process.stdin.flush()
+        wait_for((tmp_path / "run" / "run.sqlite").is_file, process)
+        info = ("info", str(tmp_path / "run"), "--json")
+        wait_for(lambda: json.loads(run(*info).stdout)["steps"] == 5, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
     assert process.returncode == 130
     assert "the same command goes on" in " ".join(err.decode().split())
     assert "Traceback" not in err.decode()
@@ -419,7 +411,7 @@ def test_a_progress_bar_is_drawn_on_a_terminal(tmp_path):
             break
         drawn += part
     os.close(leader)
-    assert process.wait(60) == 0
+    assert process.wait(LAST_RESORT) == 0
     text = drawn.decode()
     for word in ("a.csv", "records/s", "step 12", "fitness"):
         assert word in text

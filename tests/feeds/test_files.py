@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 
 import pyarrow as pa
@@ -254,34 +253,34 @@ def test_what_has_no_records_is_refused(tmp_path, source):
         run.track(source)
 
 
-def test_a_folder_is_watched_until_it_is_stopped(tmp_path):
+def test_a_folder_is_watched_until_it_is_stopped(tmp_path, monkeypatch):
     records = rows(4)
     folder = tmp_path / "reports"
     folder.mkdir()
     write(folder / "0.csv", [r for r in records if r[3] == 0])
 
-    def later():
+    def arrivals():
         for day in (1, 2):
-            time.sleep(0.15)
-            write(folder / f"{day}.csv", [r for r in records if r[3] == day])
-        time.sleep(0.15)
+            yield write(folder / f"{day}.csv", [r for r in records if r[3] == day])
         data = csv_text([r for r in records if r[3] == 3])
-        (folder / "3.csv").write_bytes(data[:-5])  # half a line stays for later
-        time.sleep(0.3)
-        (folder / "3.csv").write_bytes(data)
+        yield (folder / "3.csv").write_bytes(data[:-5])  # half a line stays for later
+        yield None  # a look at a folder without news
+        yield (folder / "3.csv").write_bytes(data)
+        yield None
 
+    coming = arrivals()
+    # something arrives whenever all was looked at; one more look than news, and the test ends
+    monkeypatch.setattr(time, "sleep", lambda _: next(coming))
     with created(tmp_path / "run") as run:
         sample, n_files = first_sample([folder])
         how = Drive(_cut("reported"), watch=True, every=0.05)
         roles = roles_of(run, sample, how, n_files)
-        writer = threading.Thread(target=later)
-        writer.start()
         n_records = 0
         for event in drive_files(run, [folder], roles, how):
             n_records += event.records if isinstance(event, Taken) else 0
             if n_records == len(records):
                 break
-        writer.join()
+        assert next(coming, "all came") is None
         assert run.model.score(arrow_table(records)) > 0.8
         assert len(set(run.batches()["batch_id"].to_pylist())) == run.batches().num_rows
 

@@ -15,6 +15,7 @@ from tensortide.report.page import report_html, write_report
 
 SECTIONS = ("what", "growth", "fit", "components", "surprises", "settings")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+LAST_RESORT = 600_000.0  # ms; ends a hang, and is far from what a busy machine needs
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
 
 
@@ -35,7 +36,9 @@ def pages(tmp_path_factory):
 def browser():
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        started = driver.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox"], timeout=LAST_RESORT
+        )
         yield started
         started.close()
 
@@ -45,6 +48,7 @@ def opened(browser, page, width, scheme):
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
     )
+    context.set_default_timeout(LAST_RESORT)
     tab = context.new_page()
     trouble: list[str] = []
     tab.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
@@ -52,7 +56,7 @@ def opened(browser, page, width, scheme):
     local = ("file:", "data:", "blob:")
     tab.on("request", lambda r: None if r.url.startswith(local) else trouble.append(r.url))
     tab.goto(page.as_uri())
-    tab.wait_for_selector("body[data-drawn=yes]", timeout=60_000)
+    tab.wait_for_selector("body[data-drawn=yes]")
     return tab, trouble
 
 
@@ -86,7 +90,7 @@ def test_colours_follow_the_reader_and_paper_is_white(pages, browser):
     paper = "getComputedStyle(document.body).backgroundColor"
     dark = (tab.evaluate(ink), tab.evaluate(paper))
     tab.emulate_media(color_scheme="light")
-    tab.wait_for_timeout(300)
+    tab.wait_for_function(f"before => {ink} !== before", arg=dark[0])
     light = (tab.evaluate(ink), tab.evaluate(paper))
     assert dark != light
     assert light[1] == "rgb(255, 255, 255)"

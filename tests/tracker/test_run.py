@@ -239,10 +239,13 @@ def test_an_economy_step_writes_what_its_batch_is(tmp_path):
     assert large <= small + 2 * 1024  # a deeper tree, a page or two
 
 
+LAST_RESORT = 600.0  # seconds; ends a hang, and is far from what a busy machine needs
+
+
 def _hold(path, ready, go):
     with tt.Tracker.open(path):
         ready.set()
-        go.wait(60)
+        go.wait(LAST_RESORT)
 
 
 def test_a_second_writer_is_refused_with_a_sentence_and_readers_are_not(tmp_path):
@@ -254,7 +257,7 @@ def test_a_second_writer_is_refused_with_a_sentence_and_readers_are_not(tmp_path
     other = context.Process(target=_hold, args=(path, ready, go))
     other.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(LAST_RESORT)
         with pytest.raises(tt.FileError, match=f"process {other.pid} .*is writing to this run"):
             tt.Tracker.open(path)
         with tt.Tracker.open(path, read_only=True) as reader:
@@ -262,11 +265,11 @@ def test_a_second_writer_is_refused_with_a_sentence_and_readers_are_not(tmp_path
             with pytest.raises(tt.FileError, match="reading only"):
                 reader.ingest(batches()[1])
         go.set()
-        with tt.Tracker.open(path, wait=60) as run:  # waits for its turn
+        with tt.Tracker.open(path, wait=LAST_RESORT) as run:  # waits for its turn
             assert run.ingest(batches()[1]).step == 2
     finally:
         go.set()
-        other.join(60)
+        other.join(LAST_RESORT)
 
 
 def test_a_reader_sees_steps_that_are_committed_while_it_reads(tmp_path):

@@ -6,9 +6,11 @@ import contextlib
 import copy
 import io
 import json
+import tempfile
 import warnings
 import zipfile
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -66,25 +68,17 @@ KINDS = {
 
 @cache
 def sample(kind, stepped):
-    """A file's members, what comes next, and cells to predict."""
+    """A whole file, its members, and the records that come next."""
     model, more = KINDS[kind]()
     if stepped:
         model.update(more[0])
-    file = io.BytesIO()
-    with contextlib.redirect_stderr(io.StringIO()):
-        model.save(path := _scratch())
-    file = path.read_bytes()
-    path.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tide"
+        model.save(path)
+        file = path.read_bytes()
     with zipfile.ZipFile(io.BytesIO(file)) as bundle:
         members = {name: bundle.read(name) for name in bundle.namelist()}
     return file, members, more[1 if stepped else 0]
-
-
-def _scratch():
-    import tempfile
-    from pathlib import Path
-
-    return Path(tempfile.mkdtemp()) / "model.tide"
 
 
 def packed(members):

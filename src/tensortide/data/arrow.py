@@ -64,7 +64,7 @@ def _arrow_column(name: str, column: Any) -> Any:
     if isinstance(series, nw.Series):
         return _of_series(name, series)
     with _Refusing(name):
-        return _plain(name, pa.array(column))
+        return plain_column(name, pa.array(column))
 
 
 def _of_series(name: str, series: Any) -> Any:
@@ -83,7 +83,7 @@ def _of_series(name: str, series: Any) -> Any:
         if series.dtype in (nw.Int128, nw.UInt128):
             series = series.cast(nw.Decimal(_WHOLE_128, 0))
         arrow = isinstance(native, pa.ChunkedArray)  # checked chunk by chunk before they are joined
-        return _plain(name, native if arrow else series.to_arrow())
+        return plain_column(name, native if arrow else series.to_arrow())
 
 
 def _of_array(name: str, column: np.ndarray[Any, Any], *, pandas: bool = False) -> Any:
@@ -100,7 +100,7 @@ def _of_array(name: str, column: np.ndarray[Any, Any], *, pandas: bool = False) 
     if column.dtype == np.longdouble:
         column = column.astype(np.float64)
     with _Refusing(name):
-        return _plain(name, pa.array(column, from_pandas=pandas or None))
+        return plain_column(name, pa.array(column, from_pandas=pandas or None))
 
 
 def _of_objects(name: str, column: Sequence[Any], *, pandas: bool = False) -> Any:
@@ -111,8 +111,8 @@ def _of_objects(name: str, column: Sequence[Any], *, pandas: bool = False) -> An
     _check_one_type(name, column, types)
     with _Refusing(name):
         if any(issubclass(kind, np.datetime64) for kind in types):
-            return _plain(name, pa.array(_dates_of_numpy(name, column)))
-        return _plain(name, pa.array(column, from_pandas=pandas or None))
+            return plain_column(name, pa.array(_dates_of_numpy(name, column)))
+        return plain_column(name, pa.array(column, from_pandas=pandas or None))
 
 
 def _check_one_type(name: str, column: Sequence[Any], types: set[type]) -> None:
@@ -194,7 +194,7 @@ class _Refusing:
             ) from None
 
 
-def _plain(name: str, column: Any) -> Any:
+def plain_column(name: str, column: Any) -> Any:
     """Return one array without views, runs, and dictionaries in dictionaries."""
     import pyarrow as pa
 

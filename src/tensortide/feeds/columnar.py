@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.errors import FileError
+from tensortide.data.arrow import plain_column
+from tensortide.errors import FileError, InputError
 from tensortide.feeds.kinds import check_names
 from tensortide.feeds.octets import complaints, file_digest
 from tensortide.feeds.places import KnownPlaces, ResumeAt, Verdict
@@ -89,7 +90,13 @@ class ColumnarFeed:
                     continue
                 skip = max(start.place - first, 0)
                 table = pa.Table.from_batches([batch]).slice(skip)
-                yield judged(table, wanted, first + skip)
+                yield self._judged(table, wanted, first + skip)
+
+    def _judged(self, table: pa.Table, wanted: Wanted, first: int) -> Piece:
+        try:
+            return judged(table, wanted, first)
+        except InputError as error:
+            raise InputError(f"{self.name}, from record {first + 1} on: {error}") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -195,6 +202,7 @@ def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    table = pa.table({name: plain_column(name, table[name]) for name in wanted.names})
     n_records = table.num_rows
     numbers = np.arange(first + 1, first + n_records + 1)
     wrong = np.zeros(n_records, bool)

@@ -67,11 +67,11 @@ def arrow_tables(source: Any) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     if isinstance(source, pa.RecordBatchReader):
-        yield from (pa.Table.from_batches([batch]) for batch in source)
+        yield from (_arrow_table(pa.Table.from_batches([batch])) for batch in source)
     elif type(source).__module__.split(".")[0] in ("duckdb", "_duckdb"):  # in chunks
         newer = hasattr(source, "to_arrow_reader")
         reader = source.to_arrow_reader(ROWS) if newer else source.fetch_arrow_reader(ROWS)
-        yield from (pa.Table.from_batches([batch]) for batch in reader)
+        yield from (_arrow_table(pa.Table.from_batches([batch])) for batch in reader)
     elif hasattr(source, "fetchmany") and hasattr(source, "description"):
         yield from _cursor_tables(source)
     elif is_table(source):
@@ -93,7 +93,7 @@ def arrow_tables(source: Any) -> Iterator[pa.Table]:
 def _arrow_table(table: Any) -> pa.Table:
     import pyarrow as pa
 
-    return table if isinstance(table, pa.Table) else pa.table(Table(table).columns)
+    return pa.table(Table(table).columns)
 
 
 def _cursor_tables(cursor: Any) -> Iterator[pa.Table]:

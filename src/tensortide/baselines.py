@@ -7,9 +7,10 @@ growing mode).
 
 from __future__ import annotations
 
-from tensortide.core.alpha import Schedule, check_number, constant, schedule
+from tensortide.core.alpha import Schedule, constant, schedule
 from tensortide.core.prox import NonNegative, Nuclear, Penalty
 from tensortide.core.recipe import Limits, Recipe, Recursion, Tracking
+from tensortide.validate import check_number
 
 NO_HISTORY_TERM = constant(0.0)
 SLICES = Limits(one_mode=True, new_cells=True)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.alpha import brief
 from tensortide.core.losses import Loss, loss_for
 from tensortide.core.penalties import Fixed, Part, Ties
 from tensortide.core.recipe import Method, Recipe, with_parts
 from tensortide.core.types import Floats, Positions
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, TensortideWarning
+from tensortide.validate import brief
 
 LARGEST = np.iinfo(np.int64).max
 _ORDERED = ("position", "integer", "date", "datetime", "datetime UTC")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from tensortide.core.alpha import brief
 from tensortide.core.types import AnyArray, Flags, Floats, Positions, Shape
 from tensortide.errors import InputError
 
@@ -238,3 +239,30 @@ def check_factors(given: Any, shape: Shape, rank: int) -> list[Floats]:
     if not all(np.isfinite(f).all() for f in factors):
         raise InputError("init has a number that is not finite.")
     return factors
+
+
+def brief(value: object) -> str:
+    """Return a value as a message can show it: an array by its shape, the rest cut off."""
+    shape = getattr(value, "shape", None)
+    if shape:
+        sizes = " x ".join(map(str, shape))
+        return f"an array of {sizes}; data are given to fit and update of OnlineCP"
+    return reprlib.repr(value)
+
+
+def check_number(name: str, value: object, *, least: float) -> float:
+    """Return a finite number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a number, not {brief(value)}.")
+    number = float(value)
+    if not least <= number < float("inf"):
+        raise InputError(f"{name} must be a finite number from {least:g} on, not {value!r}.")
+    return number
+
+
+def check_share(name: str, value: object) -> float:
+    """Return a number from above 0 to 1."""
+    share = check_number(name, value, least=0.0)
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} must lie in (0, 1], not {value!r}.")
+    return share

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import TypeAlias
 
 from tensortide.core.types import Shape
 from tensortide.errors import InputError
+from tensortide.validate import check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +95,3 @@ def schedule(alpha: float | Schedule) -> Schedule:
             f"alpha must be a number or a schedule such as tt.density(1), not {alpha!r}."
         )
     return alpha if callable(alpha) else constant(check_number("alpha", alpha, least=0.0))
-
-
-def brief(value: object) -> str:
-    """Return a value as a message can show it: an array by its shape, the rest cut off."""
-    shape = getattr(value, "shape", None)
-    if shape:
-        sizes = " x ".join(map(str, shape))
-        return f"an array of {sizes}; data are given to fit and update of OnlineCP"
-    return reprlib.repr(value)
-
-
-def check_number(name: str, value: object, *, least: float) -> float:
-    """Return a finite number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name} must be a number, not {brief(value)}.")
-    number = float(value)
-    if not least <= number < float("inf"):
-        raise InputError(f"{name} must be a finite number from {least:g} on, not {value!r}.")
-    return number

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tensortide.core.admm import Admm
-from tensortide.core.alpha import Circumstances, check_number
+from tensortide.core.alpha import Circumstances
 from tensortide.core.change import Change
 from tensortide.core.complete import AnyEntries, Complete
 from tensortide.core.factors import Factors
@@ -23,6 +23,7 @@ from tensortide.core.strategies import DataTerms, ZeroFilled, imputed, observed_
 from tensortide.core.types import Floats
 from tensortide.core.updates import Run, serially, update_block
 from tensortide.core.workspace import Workspace
+from tensortide.validate import check_number
 
 Watch: TypeAlias = Callable[[str, float], None]  # after each block: its name, the objective
 

@@ -16,11 +16,11 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from tensortide.core.alpha import check_number
 from tensortide.core.custom_loss import Custom
 from tensortide.core.direct_loss import Direct, weight_at
 from tensortide.core.types import Floats
 from tensortide.errors import InputError
+from tensortide.validate import check_number
 
 TINY = 1e-10  # added to a model value whose logarithm is taken: y may be zero, x then not
 

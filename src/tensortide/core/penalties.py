@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tensortide.core.alpha import brief, check_number
 from tensortide.core.prox import NonNegative, Nuclear, Simplex
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.errors import InputError
+from tensortide.validate import brief, check_number
 
 
 @dataclass(frozen=True, slots=True)

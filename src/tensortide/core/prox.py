@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tensortide.core.alpha import check_number
 from tensortide.core.types import Floats
+from tensortide.validate import check_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, TypeAlias
 
-from tensortide.core.alpha import Schedule, check_number
+from tensortide.core.alpha import Schedule
 from tensortide.core.losses import Loss, Poisson, Squared
 from tensortide.core.penalties import Part, Terms
 from tensortide.core.prox import Nuclear, Penalty
 from tensortide.core.types import AnyArray, Shape
 from tensortide.errors import InputError
+from tensortide.validate import check_number, check_share
 
 SQUARED = Squared()
 STRATEGY_NAMES = ("auto", "rows", "imputed")
@@ -178,14 +179,6 @@ class Tracking(_OfSlices):
 
 
 Method: TypeAlias = Recipe | Recursion | Tracking
-
-
-def check_share(name: str, value: object) -> float:
-    """Return a number from above 0 to 1."""
-    share = check_number(name, value, least=0.0)
-    if not 0.0 < share <= 1.0:
-        raise InputError(f"{name} must lie in (0, 1], not {value!r}.")
-    return share
 
 
 def with_parts(

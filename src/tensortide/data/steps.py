@@ -12,6 +12,7 @@ import numpy as np
 
 from tensortide.core.types import Flags, Floats, Positions
 from tensortide.data.columns import check_columns
+from tensortide.data.superseded import superseded_cells, table_cells
 from tensortide.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def cut(
     ranks = _ranked(table[step_by], step_by)
     n_first = min(max(1, round(start * (int(ranks.max()) + 1))), int(ranks.max()))
     groups = np.maximum(ranks - n_first + 1, 0)
-    cells, codes = _cells(table, modes)
+    cells, codes = table_cells(table, modes)
     of_step = ranks * (int(cells.max()) + 1) + cells
     n_reports = len(np.unique(of_step))
     if duplicates == "error" and n_reports < len(cells):
@@ -74,7 +75,7 @@ def cut(
         hold_out = 0.0 if complete else 0.1
     aside = _aside(cells, codes, prepared, hold_out, seed)
     order = np.argsort(ranks, kind="stable")
-    order = order[~_superseded(ranks, cells, prepared)[order]]
+    order = order[~superseded_cells(ranks, cells, prepared)[order]]
     ends = np.searchsorted(groups[order], np.arange(int(groups.max()) + 2))
     _, where = np.unique(ranks, return_index=True)
     chosen = table.select(list(dict.fromkeys([*modes, *([] if counting else [value])])))
@@ -113,17 +114,6 @@ def _complete(cells: Positions, codes: Sequence[Positions]) -> bool:
     return len(np.unique(cells)) == prod(sizes)
 
 
-def _superseded(ranks: Positions, cells: Positions, prepared: Flags) -> Flags:
-    """Mark records of the preparation whose cell is reported again at a later step of it.
-
-    The preparation is learned at once; what counts is the last report, as if it had been
-    learned step by step.
-    """
-    latest = np.zeros(int(cells.max()) + 1, np.int64)
-    np.maximum.at(latest, cells[prepared], ranks[prepared])
-    return prepared & (ranks < latest[cells])
-
-
 def _aside(
     cells: Positions, codes: Sequence[Positions], prepared: Flags, share: float, seed: int
 ) -> Flags:
@@ -138,30 +128,6 @@ def _aside(
         learned[code[~chosen[cells]] + 1] = True
         chosen[cells[~learned[code + 1]]] = False
     return chosen[cells]
-
-
-def _cells(table: pa.Table, modes: Sequence[str]) -> tuple[Positions, list[Positions]]:
-    """Return a number for the cell of each record, and the codes of its labels."""
-    import pyarrow.compute as pc
-
-    cells = np.zeros(table.num_rows, np.int64)
-    codes: list[Positions] = []
-    for mode in modes:
-        column = table[mode].unify_dictionaries().combine_chunks()
-        if not str(column.type).startswith("dictionary"):
-            column = column.dictionary_encode()
-        # labels in ascending order, so that the order of the records decides nothing
-        places = np.argsort(pc.sort_indices(column.dictionary).to_numpy())
-        codes.append(places[column.indices.to_numpy(zero_copy_only=False)])
-        wide = cells * (int(codes[-1].max(initial=0)) + 2) + codes[-1] + 1
-        _, cells = np.unique(wide, return_inverse=True)
-    return cells, codes
-
-
-def superseded(table: pa.Table, modes: Sequence[str], steps: Positions) -> Flags:
-    """Mark records whose cell is reported again at a later step; `steps` numbers each record's."""
-    cells, _ = _cells(table, modes)
-    return _superseded(steps, cells, np.ones(len(steps), bool))
 
 
 def _refuse_repeats(of_step: Positions) -> None:

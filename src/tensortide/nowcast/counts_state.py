@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.alpha import check_number
 from tensortide.core.products import thin_times
 from tensortide.core.types import Floats, Positions
 from tensortide.errors import InputError
 from tensortide.nowcast.snapshot import Snapshot
-from tensortide.validate import check_count
+from tensortide.validate import check_count, check_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tensortide.core.alpha import brief, check_number
 from tensortide.core.types import Floats, Positions
 from tensortide.errors import InputError, NotFittedError
 from tensortide.nowcast.counts import CountModel
@@ -21,7 +20,7 @@ from tensortide.nowcast.silence import lasting, silences, spread_back
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
 from tensortide.nowcast.validation import Trials
-from tensortide.validate import check_seed
+from tensortide.validate import brief, check_number, check_seed
 
 if TYPE_CHECKING:
     pass

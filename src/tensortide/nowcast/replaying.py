@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.alpha import brief
 from tensortide.core.types import Floats
 from tensortide.errors import InputError
 from tensortide.nowcast.calendar import Days, as_day, complete_until, last_days, periods_of
@@ -19,7 +18,7 @@ from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
 from tensortide.readers.progress import watched_days
-from tensortide.validate import check_count
+from tensortide.validate import brief, check_count
 
 OURS = "tensortide"
 WARM_UP = 120  # as-of days before the first one that is scored, for the intervals to learn from

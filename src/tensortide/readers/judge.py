@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.alpha import check_number, constant, density, per_size
+from tensortide.core.alpha import constant, density, per_size
 from tensortide.core.prox import NonNegative, Nuclear, Simplex
 from tensortide.core.recipe import Limits, Method, Recipe, Recursion
 from tensortide.core.types import AnyArray, Floats, Shape
 from tensortide.data.sketch import REGISTERS
 from tensortide.methods import METHODS
-from tensortide.validate import LARGEST_MODE, check_count, check_order, check_rank
+from tensortide.validate import LARGEST_MODE, check_count, check_number, check_order, check_rank
 
 if TYPE_CHECKING:
     from tensortide.data.modes import Modes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.data.steps import superseded
+from tensortide.data.superseded import superseded
 from tensortide.errors import FileError, InputError, TensortideError
 from tensortide.feeds.columnar import ColumnarFeed
 from tensortide.feeds.files import Feed

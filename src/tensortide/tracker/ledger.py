@@ -241,8 +241,6 @@ class Ledger:
             if self._remembered:
                 self._empty_log()
         with contextlib.suppress(sqlite3.Error):
-            if not self.read_only:
-                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self.db.close()
 
 

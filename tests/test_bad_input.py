@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -334,6 +336,9 @@ def test_retiring_everything_or_the_unknown_is_refused():
     assert fingerprint(model) == before
 
 
+PACKAGE = f"{Path(tt.__file__).parent}{os.sep}"
+
+
 class Interruptions:
     """Raises KeyboardInterrupt at the n-th line that the package executes."""
 
@@ -342,7 +347,7 @@ class Interruptions:
         self.lines: Counter[str] = Counter()
 
     def __call__(self, frame, event, arg):
-        if "tensortide" not in frame.f_code.co_filename or "/tests/" in frame.f_code.co_filename:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         if event == "line":
             self.lines[frame.f_code.co_name] += 1

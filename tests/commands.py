@@ -107,16 +107,27 @@ def kill_oneself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def given_through_a_pipe(text: str) -> int:
+    """Return the end of a pipe in which a text lies ready."""
+    hear, tell = os.pipe()
+    os.set_blocking(tell, False)
+    assert os.write(tell, text.encode()) == len(text.encode()), "more than a pipe holds"
+    os.close(tell)
+    return hear
+
+
 def child(order: dict, end: Callable[[], None]) -> None:
     """Run the command and leave."""
     sys.argv = ["tensortide", *order["command"]]
+    sys.modules["__main__"].__package__ = ""  # else the command would be called after this file
     null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
+    os.dup2(given_through_a_pipe(order["given"]) if "given" in order else null, 0)
     os.dup2(null, 1)
     for name, stream in (("stdout", 1), ("stderr", 2)):
         if name in order:
             os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-    os.environ["COLUMNS"] = "120"
+    os.environ["COLUMNS"] = str(order.get("width", 120))
+    os.chdir(order.get("folder", "."))
     if order.get("nobody") and os.getuid() == 0:  # root may write everywhere
         os.setgroups([])
         os.setgid(65534)

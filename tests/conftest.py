@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,27 @@ def parent():
     made = Parent()
     yield made
     made.close()
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(parent, tmp_path_factory):
+    """Run a command to its end in a child of a process that has everything loaded.
+
+    What is `given` comes through a pipe.
+    """
+    folder = tmp_path_factory.mktemp("said")
+
+    def call(*words, **more):
+        out, err = folder / "out", folder / "err"
+        order = {"command": [*map(str, words)], "stdout": str(out), "stderr": str(err)}
+        code = parent(**order, **more)["code"]
+        return Done(code, out.read_text(), err.read_text())
+
+    return call

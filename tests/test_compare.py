@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -28,17 +26,6 @@ def table(seed=0, shape=(6, 4, 16)):
             "day": cells[:, 2],
             "count": x[tuple(cells.T)],
         }
-    )
-
-
-def command(*args, given=None):
-    return subprocess.run(
-        [sys.executable, "-m", "tensortide", *map(str, args)],
-        capture_output=True,
-        text=True,
-        input=given,
-        timeout=600,  # ends a hang
-        check=False,
     )
 
 
@@ -276,11 +263,11 @@ def test_nested_columns_are_no_labels():
         Task(nested, **TASK).steps()
 
 
-def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
+def test_the_command_prints_a_table_and_writes_a_picture(run, tmp_path):
     file, picture = tmp_path / "data.csv", tmp_path / "out.png"
     csv.write_csv(table(), file)
     args = ("--modes", "place,kind,day", "--value", "count", "--rank", 2)
-    done = command("compare", file, *args, "-o", picture)
+    done = run("compare", file, *args, "-o", picture, width=80)
     assert done.returncode == 0, done.stderr
     for name in tt.METHODS:
         assert name in done.stdout
@@ -288,7 +275,7 @@ def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
     assert max(map(len, done.stdout.splitlines()[2:16])) <= 80
     assert "\x1b" not in done.stdout
     assert picture.stat().st_size > 10_000
-    piped = command("compare", "-", *args, "--methods", "gocpte", "--json", given=file.read_text())
+    piped = run("compare", "-", *args, "--methods", "gocpte", "--json", given=file.read_text())
     assert json.loads(piped.stdout)["method"] == "gocpte"
 
 
@@ -304,29 +291,29 @@ def test_the_command_prints_a_table_and_writes_a_picture(tmp_path):
         (["--step-by", "place", "--absent", "void"], "absent must be"),
     ],
 )
-def test_mistakes_are_one_sentence(tmp_path, change, message):
+def test_mistakes_are_one_sentence(run, tmp_path, change, message):
     file = tmp_path / "data.csv"
     csv.write_csv(table(), file)
     base = {"--modes": "place,kind,day", "--value": "count", "--rank": "2"}
     base |= dict(zip(change[::2], change[1::2], strict=True))
-    done = command("compare", file, *[part for pair in base.items() for part in pair])
+    done = run("compare", file, *[part for pair in base.items() for part in pair])
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_reproduce_writes_results_tables_and_figures(tmp_path):
+def test_reproduce_writes_results_tables_and_figures(run, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# Page\n\n<!-- results: complexity -->\nold\n<!-- end of results -->\nrest\n")
     out = tmp_path / "out"
-    done = command("reproduce", "complexity", "--quick", "-o", out, "--document", page)
+    done = run("reproduce", "complexity", "--quick", "-o", out, "--document", page)
     assert done.returncode == 0, done.stderr
     assert {f.suffix for f in out.iterdir()} == {".jsonl", ".md", ".png", ".svg"}
     assert "| GOCPT_E |" in page.read_text()
     assert "old" not in page.read_text()
     assert page.read_text().endswith("rest\n")
-    again = command("reproduce", "complexity", "--quick", "-o", out)
+    again = run("reproduce", "complexity", "--quick", "-o", out)
     assert again.stdout.count("|") == done.stdout.count("|")
-    wrong = command("reproduce", "tables")
+    wrong = run("reproduce", "tables")
     assert wrong.returncode == 2
     assert "no experiment 'tables'" in wrong.stderr

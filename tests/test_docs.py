@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -68,7 +65,7 @@ def quick_start():
     return [(command, output) for command, output in shown if command.startswith("tensortide")]
 
 
-def test_the_quick_start_is_what_a_newcomer_types_and_sees(tmp_path):
+def test_the_quick_start_is_what_a_newcomer_types_and_sees(run, tmp_path):
     """After `make demo`, whose reports lie in the folder."""
     from tensortide.cli.demo import write_reports
 
@@ -77,10 +74,7 @@ def test_the_quick_start_is_what_a_newcomer_types_and_sees(tmp_path):
     commands = quick_start()
     assert len(commands) >= 4
     for command, shown in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", *command.split()], cwd=tmp_path, capture_output=True, text=True,
-            check=False, env={**os.environ, "COLUMNS": "100"},
-        )  # fmt: skip
+        done = run(*command.split()[1:], folder=str(tmp_path), width=100)
         assert done.returncode == 0, done.stderr
         wanted = " ".join(" ".join(shown).split())  # lines are broken by what they hold
         got = " ".join((done.stderr + done.stdout).split())

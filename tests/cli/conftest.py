@@ -1,4 +1,4 @@
-"""Commands run in children that begin in no time."""
+"""Commands that run beside a test."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 COMMAND = Path(sys.executable).with_name("tensortide")
 
@@ -38,23 +35,3 @@ def started(*words, **streams):
         finally:
             limit.cancel()
             process.kill()
-
-
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def run(parent, tmp_path_factory):
-    """Run a command to its end in a child of a process that has everything loaded."""
-    folder = tmp_path_factory.mktemp("said")
-
-    def call(*words):
-        out, err = folder / "out", folder / "err"
-        code = parent(command=list(words), stdout=str(out), stderr=str(err))["code"]
-        return Done(code, out.read_text(), err.read_text())
-
-    return call

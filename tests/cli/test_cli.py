@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,17 +13,7 @@ import tensortide as tt
 from tests.cli.conftest import COMMAND
 
 
-def run(*words: str, width: int = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(COMMAND), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": str(width)},
-    )
-
-
-def test_demo_tells_the_whole_story(tmp_path):
+def test_demo_tells_the_whole_story(run, tmp_path):
     done = run("demo", "-o", str(tmp_path / "demo"), width=80)
     assert done.returncode == 0, done.stderr
     story = " ".join(done.stdout.split())
@@ -60,14 +49,14 @@ def test_demo_tells_the_whole_story(tmp_path):
     assert all("tensortide" in line or ".html" in line for line in longest)  # to be copied
 
 
-def test_demo_is_made_anew_but_never_over_something_else(tmp_path):
+def test_demo_is_made_anew_but_never_over_something_else(run, tmp_path):
     (tmp_path / "mine").mkdir()
     done = run("demo", "-o", str(tmp_path / "mine"))
     assert done.returncode == 2
     assert "not from a demo" in done.stderr
 
 
-def test_methods_lists_the_registry():
+def test_methods_lists_the_registry(run):
     done = run("methods")
     assert done.returncode == 0
     assert "gocpte" in done.stdout
@@ -78,13 +67,13 @@ def test_methods_lists_the_registry():
 
 
 @pytest.mark.parametrize("words", [["--help"], ["demo", "--help"], ["methods", "--help"]])
-def test_help_has_an_example(words):
+def test_help_has_an_example(run, words):
     done = run(*words)
     assert done.returncode == 0
     assert "tensortide" in done.stdout
 
 
-def test_mistakes_are_a_sentence_and_exit_code_two():
+def test_mistakes_are_a_sentence_and_exit_code_two(run):
     assert run("frobnicate").returncode == 2
     bad = run("demo", "--rank", "0")
     assert bad.returncode == 2
@@ -93,7 +82,7 @@ def test_mistakes_are_a_sentence_and_exit_code_two():
     assert run("demo", "--seed", "-1").returncode == 2
 
 
-def test_version_and_module():
+def test_version_and_module(run):
     version = run("--version").stdout
     assert version.startswith("tensortide 0.")
     done = subprocess.run(
@@ -125,7 +114,7 @@ def test_a_pipe_that_closes_early_gets_no_traceback():
         (["nowcast", "x.csv", "--max-delay", "0"], "'--max-delay'"),
     ],
 )
-def test_a_mistake_in_the_words_is_one_sentence(words, told):
+def test_a_mistake_in_the_words_is_one_sentence(run, words, told):
     done = run(*words)
     assert done.returncode == 2
     assert told in done.stderr

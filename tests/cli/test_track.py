@@ -223,23 +223,20 @@ def test_a_pipe_is_continued_by_its_content(run, tmp_path, form):
     ]
     results = []
     for sent in (half, data, data):
-        done = subprocess.run([str(COMMAND), *words], input=sent, capture_output=True, check=False)
+        done = run(*words, given=sent.decode())
         assert done.returncode == 0, done.stderr
         results.append(json.loads(done.stdout.splitlines()[-1]))
     assert [(r["steps"], r["known"]) for r in results] == [(6, 0), (6, 0), (0, 0)]
 
 
 @pytest.mark.parametrize("cut_at", ["line", "middle"])
-def test_a_pipe_that_broke_off_within_a_step_adds_nothing_twice(tmp_path, cut_at):
+def test_a_pipe_that_broke_off_within_a_step_adds_nothing_twice(run, tmp_path, cut_at):
     text = "place,day,n\n" + "".join(f"{p},{d},{d}.5\n" for d in (1, 2, 3) for p in "AB")
     words = ["--modes", "place,day", "--value", "n", "--rank", "1", "--step-by", "day", "--json"]
     adding = ["--method", "gocpt", "--combine", "add", "--duplicates", "sum"]
     end = text.index("B,2") - (3 if cut_at == "middle" else 0)
     for sent in (text[:end], text, text):
-        done = subprocess.run(
-            [str(COMMAND), "track", "-", "--into", str(tmp_path / "run"), *words, *adding],
-            input=sent.encode(), capture_output=True, check=False,
-        )  # fmt: skip
+        done = run("track", "-", "--into", tmp_path / "run", *words, *adding, given=sent)
     assert done.returncode == 0, done.stderr
     with tt.Tracker.open(tmp_path / "run", read_only=True) as tracker:
         values = sorted(tracker.model._model.store.entries.all_values().tolist())
@@ -252,9 +249,9 @@ def test_a_pipe_that_broke_off_within_a_step_adds_nothing_twice(tmp_path, cut_at
 def test_a_pipe_that_is_not_in_order_is_refused(run, tmp_path):
     data = csv_text(list(reversed(rows(3))))
     words = ["track", "-", "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"]
-    done = subprocess.run([str(COMMAND), *words], input=data, capture_output=True, check=False)
+    done = run(*words, given=data.decode())
     assert done.returncode == 2
-    assert b"a pipe has to" in done.stderr
+    assert "a pipe has to" in said(done)
 
 
 def test_quarantine_is_counted_and_written(run, tmp_path):

@@ -57,16 +57,20 @@ def test_rank_one_is_chain_ladder_on_the_classical_triangles(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_rank_one_is_chain_ladder_on_every_triangle_that_chainladder_ships():
+@pytest.mark.parametrize(
+    ("every", "least"), [(4, 4), pytest.param(1, 15, marks=pytest.mark.soak)]
+)
+def test_rank_one_is_chain_ladder_on_every_triangle_that_chainladder_ships(every, least):
+    """A part of them always, all of them behind `make soak`."""
     done, left = 0, []
-    for name in samples():
+    for name in samples()[::every]:
         if name.startswith("prism") or name in ALWAYS:
             continue  # claims of single policies, hundreds of sparse triangles
         try:
             done += compared(name)
         except (ValueError, AttributeError, KeyError, IndexError, TypeError) as error:
             left.append(f"{name}: {type(error).__name__}")
-    assert done >= 15
+    assert done >= least
     assert len(left) <= 2, left  # grains that chainladder cannot bring together
 
 

@@ -75,23 +75,24 @@ def test_killed_at_random_moments_the_run_ends_with_the_same_bits(
     assert all(finding.good for finding in check_run(tmp_path / "killed"))
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("method", "by", "until"),
     [("gocpte", "statement", 75), ("gocpt", "statement", 75), ("gocpt", "file", 30)],
 )
 def test_killed_between_any_two_writes_the_run_ends_with_the_same_bits(
-    tmp_path, parent, method, by, until
+    tmp_path, parent, method, by, until, every
 ):
     write_stream(tmp_path / "data.csv", 9)
     expected = undisturbed(parent, tmp_path / "data.csv", tmp_path / "whole", method)
     order = command(tmp_path / "data.csv", tmp_path / "killed", method)
     ends = []
-    for at in range(1, until):
+    for at in range(1, until, every):
         answer = parent(command=order, by=by, at=at)
         ends.append(answer["killed"])
         if not answer["killed"]:
             assert answer["code"] == 0
-    assert sum(ends) >= until // 4
+    assert sum(ends) >= until // (4 * every)
     assert parent(command=order)["code"] == 0
     assert parent(do="state", run=str(tmp_path / "killed")) == expected
     assert all(finding.good for finding in check_run(tmp_path / "killed"))

@@ -368,8 +368,11 @@ def _steps(method):
         yield lambda model: model.update(third, retract=cells)
 
 
-@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
-def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
+@pytest.mark.parametrize(
+    ("method", "every"),
+    [("gocpte", 1), ("gocpt", 3), pytest.param("gocpt", 1, marks=pytest.mark.soak)],
+)
+def test_an_interrupt_at_any_line_leaves_all_or_nothing(method, every):
     """Ctrl-C at every single line of a step that grows, fills and revises, and of the others."""
     first, second, *_ = batches()
     model = tt.OnlineCP(2, method, modes=MODES, value="count").fit(first, max_sweeps=5)
@@ -380,7 +383,7 @@ def test_an_interrupt_at_any_line_leaves_all_or_nothing(method):
         step(after)
         done = fingerprint(after)
         outcomes: Counter[bool] = Counter()
-        for at in range(1, 100_000):
+        for at in range(1, 100_000, every):
             trial = model.copy()
             if not _interrupted(lambda: step(trial), at):  # noqa: B023 - called at once
                 break

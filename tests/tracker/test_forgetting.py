@@ -13,7 +13,7 @@ import tensortide as tt
 from tests.models import MODES, batches
 
 VALUE = 99.5
-MARKS = [struct.pack(">d", VALUE), b'"probability"', b'"fresh"']  # of surprises only
+MARKS = [struct.pack(">d", VALUE), f'{{"{MODES[0]}": "'.encode()]  # of surprises only
 
 
 def stored(path):

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import tensortide as tt
-from tensortide.core.factors import Factors
+from tensortide.core.tensor.factors import Factors
 from tensortide.data.labels import PositionLabels
 
 ENTRIES, RANK = 1_000, 5

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tensortide as tt
-from tensortide.core.types import Flags, Floats
+from tensortide.arrays import Flags, Floats
 from tensortide.experiments.fitness import RunningFitness
 
 SHAPE, RANK, PREPARED, OBSERVED = (50, 50, 500), 5, 50, 0.02

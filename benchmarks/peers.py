@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import tensortide as tt
-from tensortide.core.recipe import Method
-from tensortide.core.types import Flags, Floats
+from tensortide.arrays import Flags, Floats
+from tensortide.core.steps.method import Method
 from tensortide.experiments.fitness import RunningFitness
 
 RANK = 5

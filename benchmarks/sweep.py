@@ -35,11 +35,11 @@ def matrix_product_speed(n: int = 3_000) -> float:
 
 def measure() -> dict[str, float]:
     """Sort ten million entries, sweep, and tell time and memory."""
-    from tensortide.core.engine import sweep
-    from tensortide.core.entries import Entries
-    from tensortide.core.strategies import observed_rows
-    from tensortide.core.workspace import Workspace
-    from tensortide.methods import gocpt
+    from tensortide.core.objective.data_terms import observed_rows
+    from tensortide.core.steps.blocks import sweep
+    from tensortide.core.tensor.entries import Entries
+    from tensortide.core.tensor.workspace import Workspace
+    from tensortide.methods.registry import gocpt
     from tensortide.parallel.threads import runner
 
     rng = np.random.default_rng(0)

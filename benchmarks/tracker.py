@@ -61,8 +61,8 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
     """Add up the seconds spent in label encoding, in steps and in commits."""
     from tensortide.data.labels import NamedLabels
     from tensortide.data.tables import Table
-    from tensortide.model import Model
-    from tensortide.tracker import run
+    from tensortide.online.model import Model
+    from tensortide.tracker import tracker as run
 
     parts = [
         (Table, "labels", "label encoding"),

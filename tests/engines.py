@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensortide.core.change import Change
-from tensortide.core.engine import step
-from tensortide.core.entries import Entries
-from tensortide.core.factors import Factors
-from tensortide.core.recipe import Recipe
+from tensortide.core.steps.blocks import step
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.method import Recipe
+from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.factors import Factors
 from tensortide.data.cells import compact, distinct_cells
-from tensortide.methods import gocpt, gocpte
+from tensortide.methods.registry import gocpt, gocpte
 
 
 def recipe(*, economy: bool, **options: object) -> Recipe:

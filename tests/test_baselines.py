@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import tensortide as tt
-from tensortide.core.admm import Admm
-from tensortide.core.equations import NormalEquations
-from tensortide.core.prox import NonNegative, Penalty
-from tensortide.core.workspace import Block, Workspace
+from tensortide.core.objective.equations import NormalEquations
+from tensortide.core.penalties.prox import NonNegative, Penalty
+from tensortide.core.tensor.workspace import Block, Workspace
+from tensortide.core.updates.admm import Admm
 from tests import oracles, oracles_baselines
 
 RIDGE = 1e-3

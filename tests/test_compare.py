@@ -12,8 +12,8 @@ import pytest
 from pyarrow import csv
 
 import tensortide as tt
-from tensortide.compare import Task, compare, final_cells, prepare
-from tensortide.feeds.whole import read_source
+from tensortide.experiments.compare import Task, compare, final_cells, prepare
+from tensortide.sources.whole import read_source
 
 
 def table(seed=0, shape=(6, 4, 16)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.core.factors import Factors
+from tensortide.core.tensor.factors import Factors
 from tensortide.data.labels import PositionLabels
 from tests.models import MODES, batches, fingerprint, fitted
 

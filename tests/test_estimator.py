@@ -12,10 +12,10 @@ import sklearn.base
 import tensorly
 
 import tensortide as tt
-from tensortide.core.entries import Entries
-from tensortide.core.factors import Factors
+from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.factors import Factors
 from tensortide.data.store import Store
-from tensortide.readers.components import normalised
+from tensortide.online.components import normalised
 from tests.models import MODES, batches, fingerprint, fitted, same_factors, stream, unreported_cell
 
 METHODS = ["gocpt", "gocpte"]

@@ -217,7 +217,7 @@ def test_a_positive_model_of_zeros_learns_again(loss, method):
 
 
 def test_the_objective_does_not_rise_when_a_new_component_meets_an_l1_term(monkeypatch):
-    from tensortide.core import goal
+    from tensortide.core.steps import goal
 
     _, x = counts(17, rate=3.0)
     told: list[float] = []
@@ -228,7 +228,7 @@ def test_the_objective_does_not_rise_when_a_new_component_meets_an_l1_term(monke
 
     model = tt.OnlineCP(2, "gocpt", penalties={1: tt.l1(50.0)}).fit(x[:, :, :20])
     model.change_rank(4)
-    monkeypatch.setattr("tensortide.core.engine.sweep_modes", watched)
+    monkeypatch.setattr("tensortide.core.steps.blocks.sweep_modes", watched)
     model.update(x[:, :, 20:22])
     assert len(told) == 4
     assert (np.diff(told) <= 1e-9 * np.abs(told[:-1])).all()
@@ -612,7 +612,7 @@ def test_labels_to_fix_may_be_any_kind_of_date_and_must_be_of_the_modes_kind():
 
 def test_zeros_of_the_old_box_are_not_looked_at(monkeypatch):
     """A new slice costs what it holds, however long the tensor has become."""
-    from tensortide.core import zeros
+    from tensortide.core.objective import regions as zeros
 
     looked = []
     real = zeros._values

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import tensortide as tt
 from tensortide import simulate
+from tensortide.simulate.streams import KINDS
 
 
 @given(
@@ -80,7 +81,7 @@ def test_streams_are_repeatable_and_differ_by_seed():
     assert len(values(1)) != len(values(2)) or (values(1) != values(2)).any()
 
 
-@pytest.mark.parametrize("kind", simulate.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_truth_is_of_low_rank_and_noise_of_the_size_asked_for(kind):
     truth = simulate.low_rank((30, 30, 30), 3, kind=kind, noise=0.1, seed=2)
     clean = truth.dense(clean=True)

@@ -7,8 +7,15 @@ import pytest
 from scipy import stats
 
 import tensortide as tt
-from tensortide.core.losses import Bernoulli, Gamma, Huber, NegativeBinomial, Poisson, Squared
-from tensortide.dispersion import Dispersion, tails
+from tensortide.core.losses.standard import (
+    Bernoulli,
+    Gamma,
+    Huber,
+    NegativeBinomial,
+    Poisson,
+    Squared,
+)
+from tensortide.online.dispersion import Dispersion, tails
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 6.0])

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortide.core.change import Change
-from tensortide.core.fading import faded
-from tensortide.core.objective import BoxTerm, Objective
-from tensortide.core.prox import NonNegative, Nuclear
-from tensortide.core.strategies import observed_rows
-from tensortide.core.workspace import Workspace
+from tensortide.core.objective.data_terms import observed_rows
+from tensortide.core.objective.squares import BoxTerm, Objective
+from tensortide.core.penalties.prox import NonNegative, Nuclear
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.fading import faded
+from tensortide.core.tensor.workspace import Workspace
 from tests import oracles_baselines
 from tests.engines import entries_of
 

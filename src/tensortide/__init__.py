@@ -21,8 +21,20 @@ from tensortide.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensortide import datasets, nowcast, plots, simulate
-    from tensortide.baselines import (
+    from tensortide import datasets, nowcast, simulate
+    from tensortide.core import losses
+    from tensortide.core.penalties.parts import (
+        fixed,
+        l1,
+        nonnegative,
+        nuclear,
+        ridge,
+        simplex,
+        smooth,
+    )
+    from tensortide.core.steps.alpha import Circumstances, constant, density, per_size
+    from tensortide.data.batch import Batch
+    from tensortide.methods.baselines import (
         cp_stream,
         cpc_als,
         em_als,
@@ -34,23 +46,12 @@ if TYPE_CHECKING:
         rlst,
         sdt,
     )
-    from tensortide.core import losses
-    from tensortide.core.alpha import Circumstances, constant, density, per_size
-    from tensortide.core.penalties import (
-        fixed,
-        l1,
-        nonnegative,
-        nuclear,
-        ridge,
-        simplex,
-        smooth,
-    )
-    from tensortide.data.batch import Batch
-    from tensortide.estimator import OnlineCP
-    from tensortide.info import Info
-    from tensortide.methods import METHODS, gocpt, gocpte
-    from tensortide.readers.checkpoint import load
-    from tensortide.tracker.run import Tracker
+    from tensortide.methods.registry import METHODS, gocpt, gocpte
+    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.info import Info
+    from tensortide.online.saved import load
+    from tensortide.report import plots
+    from tensortide.tracker.tracker import Tracker
 
 __version__ = "0.4.0"
 
@@ -99,44 +100,50 @@ __all__ = [
 ]
 
 _HOME = {
-    "cp_stream": "baselines",
-    "cpc_als": "baselines",
-    "em_als": "baselines",
-    "em_als_decay": "baselines",
-    "mast": "baselines",
-    "olstec": "baselines",
-    "online_cpd": "baselines",
-    "online_sgd": "baselines",
-    "rlst": "baselines",
-    "sdt": "baselines",
-    "METHODS": "methods",
-    "gocpt": "methods",
-    "gocpte": "methods",
+    "cp_stream": "methods.baselines",
+    "cpc_als": "methods.baselines",
+    "em_als": "methods.baselines",
+    "em_als_decay": "methods.baselines",
+    "mast": "methods.baselines",
+    "olstec": "methods.baselines",
+    "online_cpd": "methods.baselines",
+    "online_sgd": "methods.baselines",
+    "rlst": "methods.baselines",
+    "sdt": "methods.baselines",
+    "METHODS": "methods.registry",
+    "gocpt": "methods.registry",
+    "gocpte": "methods.registry",
     "Batch": "data.batch",
-    "Circumstances": "core.alpha",
-    "constant": "core.alpha",
-    "density": "core.alpha",
-    "per_size": "core.alpha",
-    "fixed": "core.penalties",
-    "l1": "core.penalties",
-    "nonnegative": "core.penalties",
-    "nuclear": "core.penalties",
-    "ridge": "core.penalties",
-    "simplex": "core.penalties",
-    "smooth": "core.penalties",
-    "Info": "info",
-    "OnlineCP": "estimator",
-    "load": "readers.checkpoint",
-    "Tracker": "tracker.run",
+    "Circumstances": "core.steps.alpha",
+    "constant": "core.steps.alpha",
+    "density": "core.steps.alpha",
+    "per_size": "core.steps.alpha",
+    "fixed": "core.penalties.parts",
+    "l1": "core.penalties.parts",
+    "nonnegative": "core.penalties.parts",
+    "nuclear": "core.penalties.parts",
+    "ridge": "core.penalties.parts",
+    "simplex": "core.penalties.parts",
+    "smooth": "core.penalties.parts",
+    "Info": "online.info",
+    "OnlineCP": "online.estimator",
+    "load": "online.saved",
+    "Tracker": "tracker.tracker",
+}
+
+_MODULES = {
+    "datasets": "datasets",
+    "losses": "core.losses",
+    "nowcast": "nowcast",
+    "plots": "report.plots",
+    "simulate": "simulate",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import tensortide` stays light."""
-    if name == "losses":
-        return import_module("tensortide.core.losses")
-    if name in ("datasets", "nowcast", "plots", "simulate"):
-        return import_module(f"tensortide.{name}")
+    if name in _MODULES:
+        return import_module(f"tensortide.{_MODULES[name]}")
     if name in _HOME:
         return getattr(import_module(f"tensortide.{_HOME[name]}"), name)
     raise AttributeError(f"module 'tensortide' has no attribute {name!r}")

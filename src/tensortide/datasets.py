@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide import simulate
-from tensortide.core.types import AnyArray, Floats
+from tensortide.arrays import AnyArray, Floats
 from tensortide.errors import FileError, NoDataError
 
 if TYPE_CHECKING:

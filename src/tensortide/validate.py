@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.types import AnyArray, Flags, Floats, Positions, Shape
+from tensortide.arrays import AnyArray, Flags, Floats, Positions, Shape
 from tensortide.errors import InputError
 
 LARGEST_VALUE = 1e100  # squares of larger numbers leave the range of a double

@@ -45,10 +45,13 @@ def interrupted(folder, start, at, *words):
     )  # fmt: skip
 
 
+COMPARE = "tensortide.experiments.compare"
+
+
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize(
     "at",
-    ["tensortide.cli.main", "typer", "rich", "numpy", "pyarrow", "numba", "tensortide.compare"],
+    ["tensortide.cli.main", "typer", "rich", "numpy", "pyarrow", "numba", COMPARE],
 )
 def test_an_interrupt_while_modules_are_imported_is_one_sentence(tmp_path, start, at):
     source = tmp_path / "a.csv"

@@ -12,7 +12,7 @@ import pytest
 
 import tensortide as tt
 from tests.cli.conftest import COMMAND, LAST_RESORT, started, wait_for
-from tests.feeds.samples import csv_text, json_text, rows, write
+from tests.sources.samples import csv_text, json_text, rows, write
 
 WORDS = ["--modes", "place,age,date", "--value", "count", "--rank", "2"]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortide.core.alpha import constant
-from tensortide.core.losses import LOSSES, loss_for
-from tensortide.core.penalties import L1, NonNegative, Nuclear, Ridge, Simplex, Smooth, Ties
-from tensortide.core.recipe import with_parts
+from tensortide.core.losses.standard import LOSSES, loss_for
+from tensortide.core.penalties.parts import L1, NonNegative, Nuclear, Ridge, Simplex, Smooth, Ties
+from tensortide.core.steps.alpha import constant
+from tensortide.core.steps.method import with_parts
 from tests import oracles
 from tests.engines import change_of, recipe, run_step
 from tests.strategies import Growing, growing_tensors

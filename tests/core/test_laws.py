@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensortide as tt
-from tensortide.core import updates
-from tensortide.core.factors import Factors, RunningGrams
-from tensortide.core.rank import lower_rank, raise_rank
+from tensortide.core.steps.rank import lower_rank, raise_rank
+from tensortide.core.tensor.factors import Factors, RunningGrams
+from tensortide.core.updates import exact as updates
 from tests import oracles
 from tests.engines import change_of, recipe, run_step
 from tests.strategies import Growing, growing_tensors

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortide.core.custom_loss import Custom
-from tensortide.core.losses import LOSSES, check_values, loss_for
+from tensortide.core.losses.custom import Custom
+from tensortide.core.losses.standard import LOSSES, check_values, loss_for
 from tensortide.errors import InputError
 from tests import oracles
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortide.core.equations import NormalEquations
-from tensortide.core.objective import BoxTerm, Listed, Objective
-from tensortide.core.strategies import ZeroFilled, imputed, observed_rows
-from tensortide.core.workspace import Workspace
+from tensortide.core.objective.data_terms import ZeroFilled, imputed, observed_rows
+from tensortide.core.objective.equations import NormalEquations
+from tensortide.core.objective.squares import BoxTerm, Listed, Objective
+from tensortide.core.tensor.workspace import Workspace
 from tests import oracles
 from tests.engines import change_of, entries_of, recipe, run_step
 from tests.strategies import growing_tensors

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensortide as tt
-from tensortide.core.products import WIDTH, dot, thin_times, times_thin
+from tensortide.core.kernels.dense import WIDTH, dot, thin_times, times_thin
 
 sizes = st.integers(0, 11)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortide.core.descend import descend_rows
-from tensortide.core.prox import NonNegative, Nuclear, Simplex
+from tensortide.core.kernels.coordinates import descend_rows
+from tensortide.core.penalties.prox import NonNegative, Nuclear, Simplex
 
 
 def goal(prox, point, rows, weight):

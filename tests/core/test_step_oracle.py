@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tensortide.core.growth import start_lower_rows
-from tensortide.core.workspace import Workspace
+from tensortide.core.steps.start import start_lower_rows
+from tensortide.core.tensor.workspace import Workspace
 from tests import oracles
 from tests.engines import change_of, entries_of, recipe, run_step
 from tests.strategies import Growing, growing_tensors

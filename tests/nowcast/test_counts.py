@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.nowcast.counts import CountModel, fitted
-from tensortide.nowcast.counts_state import CHAIN_LADDER, Settings
-from tensortide.nowcast.ladder import ChainLadder
+from tensortide.nowcast.count_model.model import CountModel, fitted
+from tensortide.nowcast.count_model.state import CHAIN_LADDER, Settings
+from tensortide.nowcast.ladders import ChainLadder
 from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.snapshot import Snapshot
 from tensortide.nowcast.triangle import Triangle

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensortide as tt
-from tensortide.nowcast.counts_start import first_state
-from tensortide.nowcast.counts_state import Settings
-from tensortide.nowcast.dates import STEADY, _line, date_holds, date_prior
-from tensortide.nowcast.ladder import ChainLadder
+from tensortide.nowcast.count_model.date_prior import STEADY, _line, date_holds, date_prior
+from tensortide.nowcast.count_model.start import first_state
+from tensortide.nowcast.count_model.state import Settings
+from tensortide.nowcast.ladders import ChainLadder
 from tensortide.nowcast.snapshot import Snapshot
 from tests.nowcast.examples import simulated
 

@@ -79,7 +79,7 @@ def test_sums_have_names():
 
 
 def test_two_days_of_the_german_triangle(real_data):
-    from tensortide.cli.nowcast_study import german_triangle
+    from tensortide.experiments.nowcast_study import german_triangle
 
     triangle = german_triangle().as_of("2021-09-12")
     assert triangle.shape[:2] == (16, 6)
@@ -94,7 +94,7 @@ def test_two_days_of_the_german_triangle(real_data):
 
 
 def test_the_studies_run_and_draw(real_data, tmp_path):
-    from tensortide.cli.nowcast_study import STUDIES, run_study
+    from tensortide.experiments.nowcast_study import STUDIES, run_study
 
     text, files = run_study(STUDIES["nowcast-choices"], tmp_path, quick=True)
     assert [file.name for file in files] == [

@@ -11,7 +11,7 @@ import pytest
 import tensortide as tt
 from tensortide.nowcast import Nowcaster, Triangle
 from tensortide.nowcast.intervals import Spread, Today, spreads, windowed
-from tensortide.nowcast.ladder import BASELINES, HazardLadder
+from tensortide.nowcast.ladders import BASELINES, HazardLadder
 from tensortide.nowcast.nowcast import Nowcast
 from tests.nowcast.examples import START, simulated, without_strata
 

@@ -9,7 +9,7 @@ import pytest
 
 import tensortide as tt
 from tensortide.nowcast import BASELINES, Nowcaster, replay
-from tensortide.nowcast.replayed import Replay
+from tensortide.nowcast.replay_result import Replay
 from tests.nowcast.examples import START, simulated, without_strata
 
 DATES = [START + 50, START + 59]

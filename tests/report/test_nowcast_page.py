@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensortide.nowcast import BASELINES, Nowcaster, replay
-from tensortide.report.nowcast import nowcast_html, write_nowcast_page
+from tensortide.report.pages.nowcast import nowcast_html, write_nowcast_page
 from tests.nowcast.examples import START, simulated, without_strata
 from tests.report.test_page import browser, needs_browser, opened
 

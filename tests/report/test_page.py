@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.outbreaks import admissions
-from tensortide.report.page import report_html, write_report
+from tensortide.report.pages.run import report_html, write_report
+from tensortide.simulate.hospital import admissions
 
 SECTIONS = ("what", "growth", "fit", "components", "surprises", "settings")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.outbreaks import admissions
+from tensortide.simulate.hospital import admissions
 
 
 @pytest.fixture(scope="module")

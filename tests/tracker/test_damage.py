@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.tracker.check import check_run
 from tensortide.tracker.summary import summarise
-from tests.feeds.samples import created, csv_text, rows
+from tensortide.tracker.verify import check_run
+from tests.sources.samples import created, csv_text, rows
 
 COLUMNS = {
     "meta": ("key", "value", "checksum"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tensortide as tt
-from tensortide.tracker.check import check_run
+from tensortide.tracker.verify import check_run
 from tests.models import MODES, batches, fingerprint
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.tracker.check import check_run
+from tensortide.tracker.verify import check_run
 
 
 def write_stream(path, n_days, seed=0):

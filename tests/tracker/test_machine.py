@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import tensortide as tt
-from tensortide.tracker.check import check_run
+from tensortide.tracker.verify import check_run
 from tests.models import fingerprint
 
 MODES = ["place", "day"]

@@ -12,7 +12,7 @@ import pytest
 
 import tensortide as tt
 from tensortide.tracker import history
-from tensortide.tracker.check import check_run
+from tensortide.tracker.verify import check_run
 from tests import checks
 from tests.models import MODES, batches, fingerprint
 

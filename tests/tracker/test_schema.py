@@ -12,8 +12,8 @@ import pytest
 
 import tensortide as tt
 from tensortide.tracker import schema
-from tensortide.tracker.check import check_run
 from tensortide.tracker.state import block_size
+from tensortide.tracker.verify import check_run
 
 OLD = Path(__file__).with_name("runs_0_4_0")
 RUNS = ["economy", "history", "counts"]

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tensortide.cli.compare_picture import draw
-from tensortide.compare import Result, Task, compare, final_cells, prepare
-from tensortide.data.steps import Steps
 from tensortide.errors import InputError
-from tensortide.methods import METHODS, method_named
-from tensortide.readers.styles import plotting
+from tensortide.experiments.compare import Result, Task, compare, final_cells, prepare
+from tensortide.experiments.compare_figure import draw
+from tensortide.experiments.cut_table import Steps
+from tensortide.methods.registry import METHODS, method_named
+from tensortide.palette import plotting
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 

@@ -12,15 +12,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tensortide.cli.asking import print_components
+from tensortide.cli.inspect import print_components
 from tensortide.errors import FileError
 from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.triangle import Triangle
-from tensortide.outbreaks import N_DELAYS, admissions, expected
-from tensortide.report.nowcast import write_nowcast_page
-from tensortide.report.page import write_report
+from tensortide.report.pages.nowcast import write_nowcast_page
+from tensortide.report.pages.run import write_report
+from tensortide.simulate.hospital import N_DELAYS, admissions, expected
 from tensortide.tracker.ledger import FILE
-from tensortide.tracker.run import Tracker
+from tensortide.tracker.tracker import Tracker
 
 DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 20
 FIRST_REPORTS = "first-reports.csv"
@@ -137,7 +137,7 @@ def _steps(run: Path) -> int:
 
 def _nowcast(folder: Path, seed: int) -> Table:
     """Nowcast the last day from the reports as they were first published; write the page."""
-    from tensortide.feeds.whole import read_source
+    from tensortide.sources.whole import read_source
 
     triangle = Triangle.from_table(
         read_source(str(folder / FIRST_REPORTS)), reference="date", report="reported",

@@ -146,7 +146,7 @@ def track(
     Example: tensortide track reports/ --into run --modes place,age,date --value count
     """
     from tensortide.cli.track import Asked, run_track
-    from tensortide.tracker.drive import Drive, cut_of
+    from tensortide.tracker.feeding import Drive, cut_of
 
     names = None if modes is None else [name.strip() for name in modes.split(",")]
     asked = Asked(rank, method, names, value, absent, duplicates, combine, loss, seed)
@@ -167,7 +167,7 @@ def info(run: RunFolder, as_json: AsJson = False) -> None:
 
     Example: tensortide info run
     """
-    from tensortide.cli.asking import show_info
+    from tensortide.cli.inspect import show_info
 
     show_info(run, as_json=as_json)
 
@@ -185,7 +185,7 @@ def components(
 
     Example: tensortide components run --top 5
     """
-    from tensortide.cli.asking import show_components
+    from tensortide.cli.inspect import show_components
 
     show_components(run, top=top, as_json=as_json, out=out)
 
@@ -208,7 +208,7 @@ def predict(
 
     Example: tensortide predict run cells.csv -o values.csv
     """
-    from tensortide.cli.asking import predict as run_predict
+    from tensortide.cli.inspect import predict as run_predict
 
     run_predict(run, cells, unknown=unknown, as_json=as_json, out=out)
 
@@ -226,8 +226,8 @@ def report(
 
     Example: tensortide report run -o page.html
     """
-    from tensortide.report.page import write_report
-    from tensortide.tracker.run import Tracker
+    from tensortide.report.pages.run import write_report
+    from tensortide.tracker.tracker import Tracker
 
     with Tracker.open(run, read_only=True) as tracker:
         size = write_report(tracker, out, title)
@@ -243,7 +243,7 @@ def check(run: RunFolder, as_json: AsJson = False) -> None:
 
     Example: tensortide check run
     """
-    from tensortide.cli.asking import check as run_check
+    from tensortide.cli.inspect import check as run_check
 
     run_check(run, as_json=as_json)
 
@@ -300,8 +300,8 @@ def compare_methods(
     Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
     """
     from tensortide.cli.compare import run_compare
-    from tensortide.compare import Task
-    from tensortide.feeds.whole import read_source
+    from tensortide.experiments.compare import Task
+    from tensortide.sources.whole import read_source
 
     names = [name.strip() for name in modes.split(",")]
     task = Task(

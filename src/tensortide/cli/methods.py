@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tensortide.methods import METHODS
+from tensortide.methods.registry import METHODS
 
 
 def list_methods(*, as_json: bool) -> None:

@@ -14,18 +14,18 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tensortide.cli.nowcast_wanted import Wanted
-from tensortide.core.types import Positions
+from tensortide.arrays import Positions
+from tensortide.cli.nowcast_options import Wanted
 from tensortide.errors import FileError, InputError
-from tensortide.nowcast.calendar import as_day
 from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
+from tensortide.nowcast.notes import remarks
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.remarks import remarks
-from tensortide.nowcast.replayed import Replay
-from tensortide.nowcast.replaying import OURS, as_of_days, baselines, replay
+from tensortide.nowcast.periods import as_day
+from tensortide.nowcast.replay_result import Replay
+from tensortide.nowcast.replayer import OURS, as_of_days, baselines, replay
 from tensortide.nowcast.triangle import Triangle
-from tensortide.readers.progress import watched_days
+from tensortide.progress import watched_days
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
         _write(tables, wanted.out)
         _tell(f"{wanted.out}: {sum(t.num_rows for t in tables):,} rows.", wanted)
     if wanted.page is not None:
-        from tensortide.report.nowcast import write_nowcast_page
+        from tensortide.report.pages.nowcast import write_nowcast_page
 
         size = write_nowcast_page(nowcast, wanted.page, title, past)
         _tell(f"{wanted.page}: {size / 1e6:.1f} MB; open it in a browser.", wanted)

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from tensortide.errors import InputError
-from tensortide.feeds.whole import read_source
 from tensortide.nowcast.triangle import Triangle
+from tensortide.sources.whole import read_source
 
 #: names that columns often have, for a first look at somebody's file
 GUESSES = {

@@ -93,7 +93,7 @@ def nowcast(
     """
     from tensortide.cli.nowcast import run_nowcast
     from tensortide.cli.nowcast_columns import Columns, read_triangle
-    from tensortide.cli.nowcast_wanted import Wanted
+    from tensortide.cli.nowcast_options import Wanted
 
     given = report or []
     pages = [Path(name) for name in given if name.lower().endswith((".html", ".htm"))]

@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tensortide.cli.nowcast_study import STUDIES, run_study
 from tensortide.errors import FileError, InputError, NoDataError
 from tensortide.experiments import run
 from tensortide.experiments.figures import draw
+from tensortide.experiments.nowcast_study import STUDIES, run_study
 from tensortide.experiments.scenario import Scenario, load_scenario, names
 from tensortide.experiments.tables import table
-from tensortide.readers.styles import plotting
+from tensortide.palette import plotting
 
 
 def reproduce(

@@ -17,10 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tensortide.errors import FileError, InputError, TensortideError
-from tensortide.feeds.files import open_feed
-from tensortide.feeds.roles import Roles, find_roles
-from tensortide.readers.words import counted
-from tensortide.tracker.drive import (
+from tensortide.sources.files import open_feed
+from tensortide.sources.roles import Roles, find_roles
+from tensortide.tracker.feeding import (
     Drive,
     drive_feed,
     drive_files,
@@ -28,15 +27,16 @@ from tensortide.tracker.drive import (
     remember,
     roles_of,
 )
-from tensortide.tracker.follow import Skipped, Taken
+from tensortide.tracker.follower import Skipped, Taken
 from tensortide.tracker.ledger import FILE, is_unused
 from tensortide.tracker.quarantine import write_quarantine
-from tensortide.tracker.run import Tracker
+from tensortide.tracker.tracker import Tracker
+from tensortide.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.feeds.files import Feed
+    from tensortide.sources.files import Feed
 
 #: Steps over which the fitness that is shown is averaged.
 RECENT = 20
@@ -147,7 +147,7 @@ def _combine(asked: Asked, screen: Console) -> str:
     """Return what a record of a known cell does: events that are counted add up, where they can."""
     if asked.combine is not None or asked.duplicates != "count":
         return asked.combine or "replace"
-    from tensortide.methods import recipe_for
+    from tensortide.methods.registry import recipe_for
 
     if recipe_for(asked.method or "gocpte").keeps_history:
         screen.print("guessed combine: add (later events of a cell add to its count)")
@@ -182,8 +182,8 @@ def _sample(
 
 def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
     """Refuse options that differ from what the run was begun with."""
-    from tensortide.core.losses import loss_for
-    from tensortide.methods import recipe_for, shown
+    from tensortide.core.losses.standard import loss_for
+    from tensortide.methods.registry import recipe_for, shown
 
     params = tracker.params
     differences = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions, Shape
+from tensortide.arrays import Floats, Positions, Shape
 from tensortide.errors import InputError
 from tensortide.validate import (
     check_array,

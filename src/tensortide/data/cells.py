@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensortide.core.complete import Complete
-from tensortide.core.entries import Entries
-from tensortide.core.sorting import count_repeats, lexsort, number
-from tensortide.core.types import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
+from tensortide.arrays import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
+from tensortide.core.kernels.sorting import count_repeats, lexsort, number
+from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.entries import Entries
 from tensortide.errors import InputError
 
 

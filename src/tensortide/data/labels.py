@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tensortide.core.types import AnyArray, Flags, Positions
+from tensortide.arrays import AnyArray, Flags, Positions
 from tensortide.errors import InputError
 
 if TYPE_CHECKING:

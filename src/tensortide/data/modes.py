@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import NO_WEIGHTS, Floats, Positions, Shape
+from tensortide.arrays import NO_WEIGHTS, Floats, Positions, Shape
 from tensortide.data.batch import Batch
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.data.tables import Table, is_table
@@ -21,7 +21,7 @@ from tensortide.errors import InputError
 from tensortide.validate import check_array, check_order, check_positions
 
 if TYPE_CHECKING:
-    from tensortide.core.complete import Complete
+    from tensortide.core.tensor.dense_box import Complete
 
 VALUE_ADVICE = " Pass value=... to name the column of values."
 
@@ -281,7 +281,7 @@ class Modes:
         if append_along is None and any(self.shape):
             return self._read_batch(Batch(np.argwhere(np.ones(dense.shape)), dense.ravel()))
         new = tuple(k + len(f) for k, f in zip(self.shape, fresh, strict=True))
-        from tensortide.core.complete import Complete  # brings the compiler
+        from tensortide.core.tensor.dense_box import Complete  # brings the compiler
 
         block = Complete(dense)
         return Arrival(None, dense.ravel(), NO_WEIGHTS, tuple(fresh), self.shape, new, block)

@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from tensortide.core.types import Positions, Shape
-from tensortide.data.hashing import add_hashes
+from tensortide.arrays import Positions, Shape
+from tensortide.core.kernels.hashing import add_hashes
 
 REGISTERS = 4096
 STANDARD_ERROR = 1.04 / REGISTERS**0.5

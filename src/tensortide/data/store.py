@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensortide.core.complete import AnyEntries, Complete
-from tensortide.core.entries import Entries, ModeOrder
-from tensortide.core.sorting import locate, merge
-from tensortide.core.types import Flags, Floats, Places, Positions
+from tensortide.arrays import Flags, Floats, Places, Positions
+from tensortide.core.kernels.sorting import locate, merge
+from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.entries import Entries, ModeOrder
 from tensortide.data.cells import Cells, unique_cells
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortide.core.types import Flags, Positions
+from tensortide.arrays import Flags, Positions
 
 if TYPE_CHECKING:
     import pyarrow as pa

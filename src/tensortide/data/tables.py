@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.arrays import Floats, Positions
 from tensortide.data.arrow import arrow_columns, finer_than_microseconds
 from tensortide.errors import InputError
 from tensortide.validate import check_values

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensortide import simulate
-from tensortide.core.alpha import constant
-from tensortide.core.complete import AnyEntries, Complete
-from tensortide.core.engine import sweep
-from tensortide.core.entries import Entries
-from tensortide.core.recipe import Recipe
-from tensortide.core.strategies import imputed, observed_rows
-from tensortide.core.workspace import Workspace
+from tensortide.core.objective.data_terms import imputed, observed_rows
+from tensortide.core.steps.alpha import constant
+from tensortide.core.steps.blocks import sweep
+from tensortide.core.steps.method import Recipe
+from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.workspace import Workspace
 from tensortide.experiments import streams
 from tensortide.experiments.fitness import RunningFitness
 from tensortide.experiments.scenario import Contender, Scenario, Source

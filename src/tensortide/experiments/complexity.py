@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tensortide import simulate
-from tensortide.core.types import Floats
+from tensortide.arrays import Floats
 from tensortide.data.batch import Batch
-from tensortide.estimator import OnlineCP
 from tensortide.experiments.scenario import Contender, Scenario, Source
+from tensortide.online.estimator import OnlineCP
 
 NOISE = 0.1  # without it, methods that iterate until nothing moves would stop at once
 

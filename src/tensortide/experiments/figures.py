@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.experiments.scenario import Scenario, Source
 from tensortide.experiments.tables import CELLS, nearly_exact
-from tensortide.readers.styles import BLUE, line_style, plotting
+from tensortide.palette import BLUE, line_style, plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

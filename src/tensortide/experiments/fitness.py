@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortide.core.complete import box_values, khatri_rao
-from tensortide.core.types import Flags, Floats
+from tensortide.arrays import Flags, Floats
+from tensortide.core.tensor.dense_box import box_values, khatri_rao
 
 
 class RunningFitness:

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.recipe import Method
-from tensortide.core.types import Floats
+from tensortide.arrays import Floats
+from tensortide.core.steps.method import Method
 from tensortide.data.batch import Batch
 from tensortide.errors import FileError, SolveError
-from tensortide.estimator import OnlineCP
 from tensortide.experiments import ablation, complexity, streams
 from tensortide.experiments.fitness import fitness_of_known
 from tensortide.experiments.scenario import Contender, Scenario, Source
 from tensortide.experiments.streams import Problem
-from tensortide.methods import METHODS
+from tensortide.methods.registry import METHODS
+from tensortide.online.estimator import OnlineCP
 
 POINTS = 60  # of a curve, at most
 CLEARLY = 0.005  # what another parameter has to gain on the preparation data

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from importlib.resources import files
 from typing import Any
 
-from tensortide.core.alpha import per_size
-from tensortide.core.recipe import Method
+from tensortide.core.steps.alpha import per_size
+from tensortide.core.steps.method import Method
 from tensortide.errors import InputError
-from tensortide.methods import METHODS
+from tensortide.methods.registry import METHODS
 
 
 @dataclass(frozen=True)

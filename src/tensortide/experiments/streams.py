@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensortide import datasets, simulate
-from tensortide.core.types import Flags, Floats
+from tensortide.arrays import Flags, Floats
 from tensortide.data.batch import Batch
 from tensortide.experiments.fitness import RunningFitness, fitness_of_known
 from tensortide.experiments.scenario import Scenario, Source

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensortide.nowcast import plots
-    from tensortide.nowcast.counts_state import CHAIN_LADDER, Settings
+    from tensortide.nowcast.count_model.state import CHAIN_LADDER, Settings
     from tensortide.nowcast.hub import hub_table
-    from tensortide.nowcast.ladder import BASELINES, ChainLadder, HazardLadder, Unadjusted
+    from tensortide.nowcast.ladders import BASELINES, ChainLadder, HazardLadder, Unadjusted
     from tensortide.nowcast.nowcast import Nowcast
     from tensortide.nowcast.nowcaster import Nowcaster
-    from tensortide.nowcast.replayed import Replay
-    from tensortide.nowcast.replaying import replay
+    from tensortide.nowcast.replay_result import Replay
+    from tensortide.nowcast.replayer import replay
     from tensortide.nowcast.scoring import Scores, scores
     from tensortide.nowcast.triangle import Triangle
 
@@ -41,16 +41,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "BASELINES": "ladder",
-    "CHAIN_LADDER": "counts_state",
-    "Settings": "counts_state",
-    "ChainLadder": "ladder",
-    "HazardLadder": "ladder",
-    "Unadjusted": "ladder",
+    "BASELINES": "ladders",
+    "CHAIN_LADDER": "count_model.state",
+    "Settings": "count_model.state",
+    "ChainLadder": "ladders",
+    "HazardLadder": "ladders",
+    "Unadjusted": "ladders",
     "Nowcast": "nowcast",
     "Nowcaster": "nowcaster",
-    "Replay": "replayed",
-    "replay": "replaying",
+    "Replay": "replay_result",
+    "replay": "replayer",
     "Scores": "scoring",
     "scores": "scoring",
     "Triangle": "triangle",

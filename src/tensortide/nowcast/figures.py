@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import Floats
-from tensortide.readers.styles import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
-from tensortide.readers.words import counted
+from tensortide.arrays import Floats
+from tensortide.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from tensortide.wording import counted
 
 if TYPE_CHECKING:
     from tensortide.nowcast.nowcast import Nowcast
-    from tensortide.nowcast.replayed import Replay
+    from tensortide.nowcast.replay_result import Replay
     from tensortide.nowcast.triangle import Triangle
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, GREY, BLACK)

@@ -12,10 +12,10 @@ from tensortide.errors import InputError
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.replaying import WARM_UP, as_of_days
+from tensortide.nowcast.replayer import WARM_UP, as_of_days
 from tensortide.nowcast.scoring import LEVELS
 from tensortide.nowcast.triangle import Triangle
-from tensortide.readers.progress import watched_days
+from tensortide.progress import watched_days
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.arrays import Floats, Positions
 
 RELATIVE = 0.04  # share of a nowcast that its error has beside the Poisson part
 HALF_LIFE = 70.0  # periods after which a past error counts half

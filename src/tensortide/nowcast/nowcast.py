@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import Floats
+from tensortide.arrays import Floats
 from tensortide.errors import InputError
 from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
 from tensortide.nowcast.scoring import LEVELS, check_levels

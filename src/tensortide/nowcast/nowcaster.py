@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError, NotFittedError
-from tensortide.nowcast.counts import CountModel
-from tensortide.nowcast.counts_state import Settings
+from tensortide.nowcast.count_model.model import CountModel
+from tensortide.nowcast.count_model.state import Settings
 from tensortide.nowcast.intervals import Spread, Today
-from tensortide.nowcast.ladder import HazardLadder
+from tensortide.nowcast.ladders import HazardLadder
 from tensortide.nowcast.nowcast import Nowcast
+from tensortide.nowcast.rank_choice import Trials
 from tensortide.nowcast.silence import lasting, silences, spread_back
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
-from tensortide.nowcast.validation import Trials
 from tensortide.validate import brief, check_number, check_seed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ BACK = 200  # final dates beyond the open ones that intervals may look at
 
 
 class Ladder(Protocol):
-    """A completion of triangles without memory: any of `tensortide.nowcast.ladder`."""
+    """A completion of triangles without memory: any of `tensortide.nowcast.ladders`."""
 
     @property
     def name(self) -> str:

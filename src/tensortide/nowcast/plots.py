@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tensortide.nowcast.nowcast import Nowcast
-    from tensortide.nowcast.replayed import Replay
+    from tensortide.nowcast.replay_result import Replay
     from tensortide.nowcast.triangle import Triangle
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensortide.core.types import Floats, Positions
+from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError
 
 LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)  # those of the German Nowcast Hub

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tensortide.core.types import Flags, Floats
+from tensortide.arrays import Flags, Floats
 from tensortide.nowcast.triangle import Triangle
 
 PAUSE = 2  # periods with hardly a report that a weekend explains: weekday factors know them

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.core.types import Flags, Floats, Positions
+from tensortide.arrays import Flags, Floats, Positions
 from tensortide.nowcast.triangle import Triangle
 
 _MONDAY = 3  # 1970-01-01 was a Thursday

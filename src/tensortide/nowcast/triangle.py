@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import Flags, Floats, Positions
+from tensortide.arrays import Flags, Floats, Positions
 from tensortide.data.cells import changes
 from tensortide.errors import InputError
-from tensortide.nowcast.calendar import Days, as_day, complete_until, first_days, last_days
+from tensortide.nowcast.periods import Days, as_day, complete_until, first_days, last_days
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,7 @@ class Triangle:
         reference date: ``"error"`` or ``"drop"``.  Without a `max_delay` it is 40 days, 8 weeks,
         12 months, 8 quarters or 10 years.
         """
-        from tensortide.nowcast.reading import Reading, read_table
+        from tensortide.nowcast.read_triangle import Reading, read_table
 
         rules = Reading(strata, max_delay, cumulative, every, duplicates, early)
         return read_table(records, reference, report, delay, count, rules)
@@ -95,7 +95,7 @@ class Triangle:
         early: str = "error",
     ) -> Triangle:
         """Read a line list: a row for each case, with its reference and its report date."""
-        from tensortide.nowcast.reading import Reading, read_table
+        from tensortide.nowcast.read_triangle import Reading, read_table
 
         rules = Reading(strata, max_delay, False, every, "sum", early)
         return read_table(records, reference, report, None, None, rules)
@@ -103,13 +103,13 @@ class Triangle:
     @classmethod
     def from_chainladder(cls, triangle: Any) -> Triangle:
         """Read a triangle of the package chainladder; its index and columns become strata."""
-        from tensortide.nowcast.claims import read_chainladder
+        from tensortide.nowcast.chainladder import read_chainladder
 
         return read_chainladder(triangle)
 
     def to_chainladder(self) -> Any:
         """Return a triangle of the package chainladder (months, quarters or years only)."""
-        from tensortide.nowcast.claims import write_chainladder
+        from tensortide.nowcast.chainladder import write_chainladder
 
         return write_chainladder(self)
 

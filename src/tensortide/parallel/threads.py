@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from tensortide.core.types import Floats
-from tensortide.core.updates import Run, serially
-from tensortide.core.workspace import Block
+from tensortide.arrays import Floats
+from tensortide.core.tensor.workspace import Block
+from tensortide.core.updates.exact import Run, serially
 
 
 @cache

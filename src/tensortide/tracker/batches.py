@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensortide.data.tables import is_table
 from tensortide.errors import FileError, TensortideWarning
-from tensortide.feeds.places import Place
-from tensortide.info import Info
+from tensortide.online.info import Info
+from tensortide.sources.resume import Place
 from tensortide.tracker.chain import FIRST, link
 from tensortide.tracker.schema import BATCH, QUARANTINE, bad_records, insert
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.core.types import Shape
+    from tensortide.arrays import Shape
     from tensortide.tracker.ledger import Ledger
 
 #: What of a report goes into the ledger.  Norms and objectives stay out: of a batch with a

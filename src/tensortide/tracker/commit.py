@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortide.info import Info
+from tensortide.online.info import Info
 from tensortide.tracker.batches import Line, last_link, next_number, write_batch
 from tensortide.tracker.history import write_history
 from tensortide.tracker.state import write_model, write_step
 from tensortide.tracker.surprises import write_surprises
 
 if TYPE_CHECKING:
-    from tensortide.ahead import Ahead
-    from tensortide.model import Model
+    from tensortide.online.model import Model
+    from tensortide.online.plan import Ahead
     from tensortide.tracker.ledger import Ledger
 
 

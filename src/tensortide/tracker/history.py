@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.complete import Complete
-from tensortide.core.types import AnyArray
+from tensortide.arrays import AnyArray
+from tensortide.core.tensor.dense_box import Complete
 from tensortide.data.cells import Cells
 from tensortide.data.store import Store
 from tensortide.errors import FileError
-from tensortide.readers.plain import history_arrays, history_of
+from tensortide.online.plain_data import history_arrays, history_of
 from tensortide.tracker.schema import SEGMENT, insert
 
 if TYPE_CHECKING:
-    from tensortide.ahead import Ahead
+    from tensortide.online.plan import Ahead
     from tensortide.tracker.ledger import Ledger
 
 FOLDER = "history"
@@ -102,7 +102,7 @@ def _step(ahead: Ahead) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         facts["along"] = ahead.grown_last if grown is None else grown
         return arrays | {"box": np.ascontiguousarray(arrived.in_order())}, facts
     if ahead.arrival.block is not None:  # cells of a block that the store lists one by one
-        from tensortide.incoming import Rules, distinct
+        from tensortide.online.changes import Rules, distinct
 
         cells = distinct(Rules(), ahead.arrival)
     return arrays | {

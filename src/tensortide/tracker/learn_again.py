@@ -15,7 +15,7 @@ from tensortide.tracker.schema import column_names
 
 if TYPE_CHECKING:
     from tensortide.tracker.ledger import Ledger
-    from tensortide.tracker.run import Tracker
+    from tensortide.tracker.tracker import Tracker
 
 BESIDE = ".learned-again"
 _TABLES = ("meta", "labels", "factors", "arrays", "batches", "segments", "surprises", "quarantine")

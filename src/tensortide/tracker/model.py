@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensortide.errors import InputError
-from tensortide.estimator import OnlineCP
-from tensortide.info import Info
+from tensortide.online.estimator import OnlineCP
+from tensortide.online.info import Info
 
 
 class TrackedModel(OnlineCP):

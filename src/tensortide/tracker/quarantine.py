@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tensortide.tracker.ledger import sentences
 
 if TYPE_CHECKING:
-    from tensortide.tracker.run import Tracker
+    from tensortide.tracker.tracker import Tracker
 
 FILE = "quarantine.csv"
 

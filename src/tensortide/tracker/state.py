@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.core.types import AnyArray, Floats, Positions
+from tensortide.arrays import AnyArray, Floats, Positions
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
-from tensortide.readers.plain import facts_of, read_params, rebuilt, small_arrays
+from tensortide.online.plain_data import facts_of, read_params, rebuilt, small_arrays
 from tensortide.tracker.history import read_history
 from tensortide.tracker.schema import insert
 
 if TYPE_CHECKING:
-    from tensortide.ahead import Ahead
-    from tensortide.estimator import OnlineCP
-    from tensortide.model import Model
+    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.model import Model
+    from tensortide.online.plan import Ahead
     from tensortide.tracker.ledger import Ledger
 
 _ARRAY = ("name", "dtype", "shape", "data")

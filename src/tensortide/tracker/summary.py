@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensortide.core.losses import loss_for
-from tensortide.methods import shown
+from tensortide.core.losses.standard import loss_for
+from tensortide.methods.registry import shown
 
 if TYPE_CHECKING:
-    from tensortide.tracker.run import Tracker
+    from tensortide.tracker.tracker import Tracker
 
 RECENT = 20
 

@@ -15,7 +15,7 @@ from tensortide.tracker.schema import SURPRISE, insert
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensortide import surprise
+    from tensortide.online import surprise
     from tensortide.tracker.ledger import Ledger
 
 KEPT = 50

@@ -1,0 +1,1 @@
+"""Compiled loops: what another backend would have to give."""

@@ -1,0 +1,37 @@
+"""What losses share whose model value is the expected entry itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+
+from tensortide.arrays import Floats
+
+
+class _Weighted(Protocol):
+    def weight(self, x: Floats, y: Floats) -> Floats: ...
+
+
+def weight_at(loss: _Weighted, x: float, y: float) -> float:
+    """Return the weight of a single entry."""
+    return float(loss.weight(np.array([x]), np.array([y]))[0])
+
+
+class Direct(ABC):
+    """A loss on the scale of the entries; Bernoulli's, on the scale of log odds, is none."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def weight(self, x: Floats, y: Floats) -> Floats:
+        """Return the curvature that a step works with."""
+
+    def mean(self, y: Floats) -> Floats:
+        """Return the expected entry where the model's value is y."""
+        return y
+
+    def bend(self, mean: float) -> float:
+        """Return the weight where entry and expectation are `mean`."""
+        return weight_at(self, mean, mean)

@@ -1,0 +1,1 @@
+"""Terms that add up to normal equations, and their values."""

@@ -1,0 +1,1 @@
+"""What the rows of a mode are drawn to, or held to."""

@@ -1,0 +1,1 @@
+"""Methods, and the step that each of them takes."""

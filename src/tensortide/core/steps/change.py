@@ -1,0 +1,62 @@
+"""What a batch does to the tensor, as the engine sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensortide.arrays import Places, Positions, Shape
+from tensortide.core.penalties.parts import Ties
+from tensortide.core.tensor.dense_box import AnyEntries, Complete
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One arrival of data.
+
+    `entries` is what the method sees, in local rows: row ``i`` of mode ``n`` stands for
+    position ``positions[n][i]`` (ascending, so old rows come first), or for position ``i``
+    where ``positions[n]`` is None: all rows take part.  `arrived` are the local cells of
+    the batch itself, to be predicted before they are learned.
+    `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
+    that are not listed mean.  `time` is the mode that grows (that grew last, if none does
+    now), `complete` says that the batch has all cells outside the old box and no others.
+    `ties` is what the labels make of the terms of each mode (`core.penalties`).
+    """
+
+    old_shape: Shape
+    new_shape: Shape
+    entries: AnyEntries
+    positions: tuple[Positions | None, ...]
+    arrived: Places | Complete
+    n_seen: float
+    step: int
+    time: int
+    absent_zero: bool
+    complete: bool = False
+    ties: tuple[Ties, ...] = ()
+
+    @property
+    def weighted(self) -> bool:
+        """Whether entries have weights."""
+        return not isinstance(self.entries, Complete) and len(self.entries.orders[0].weights) > 0
+
+    @property
+    def n_arrived(self) -> int:
+        """How many cells have come."""
+        complete = isinstance(self.arrived, Complete)
+        return self.arrived.n_entries if complete else len(self.arrived)  # type: ignore
+
+    @property
+    def growing(self) -> int:
+        """Size of the mode that grows: the paper's ``I^t``."""
+        return self.new_shape[self.time]
+
+    @property
+    def density(self) -> float:
+        """Observed fraction of the old box."""
+        if self.absent_zero:
+            return 1.0
+        cells = 1.0
+        for size in self.old_shape:
+            cells *= size
+        return min(1.0, self.n_seen / cells) if cells else 0.0

@@ -1,0 +1,167 @@
+"""The goal of a step with any loss: from a recipe and a change to an objective and its sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from tensortide.arrays import Floats
+from tensortide.core.losses.standard import Squared
+from tensortide.core.objective.data_terms import in_old_box
+from tensortide.core.objective.regions import zeros_for
+from tensortide.core.objective.squares import BoxTerm
+from tensortide.core.penalties.parts import NO_TIES, NOTHING, POSITIVE, Terms, Ties
+from tensortide.core.penalties.prox import Simplex
+from tensortide.core.steps.any_loss import General
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.method import Recipe
+from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.workspace import Workspace
+
+AGAIN = 0.1  # where a positive model that was all zero begins anew
+FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
+
+
+def ties_of(change: Change) -> tuple[Ties, ...]:
+    """Return the ties of each mode; by default none."""
+    return change.ties or (NO_TIES,) * len(change.new_shape)
+
+
+def terms_of(recipe: Recipe, mode: int) -> Terms:
+    """Return what a recipe says about a mode; a positive model has no negative loading."""
+    if recipe.terms:
+        return recipe.terms[mode]
+    return POSITIVE if recipe.loss.positive else NOTHING
+
+
+def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
+    """Return what the squared distance to the old model is worth: half the loss's weight.
+
+    At the weighted mean of the entries, zeros of the region included.  Squared: one.  A
+    count y has the curvature 1 / y: with the weight of least squares the old model of large counts
+    would never move.
+    """
+    loss, entries = recipe.loss, change.entries
+    values = entries.all_values()
+    if isinstance(loss, Squared) or not len(values):
+        return 1.0
+    listed = entries.orders[0].weights if isinstance(entries, Entries) else np.empty(0)
+    weights = listed if len(listed) else np.ones(len(values))
+    size = float(weights.sum())
+    if change.absent_zero:
+        size += prod(map(float, change.new_shape)) - len(values)
+        if not recipe.keeps_history:
+            size -= prod(map(float, change.old_shape))
+            if isinstance(entries, Entries):  # corrections are listed outside the region
+                size += float(np.sum(in_old_box(work, entries, 0)))
+    if not size > 0.0:
+        return 1.0
+    mean = float(weights @ values) / size
+    if loss.positive:  # a batch of zeros says that the mean is small, not that it is nothing
+        mean = max(mean, 1.0 / size if loss.least == 0.0 else 0.0)
+    scale = 0.5 * loss.bend(mean)
+    return scale if np.isfinite(scale) and scale > 0.0 else 1.0
+
+
+def make_feasible(
+    recipe: Recipe,
+    change: Change,
+    work: Workspace,
+    means: Floats | None = None,
+    *,
+    given: bool = False,
+) -> None:
+    """Bring the rows of the start where the loss is defined and the constraints hold.
+
+    New rows start from least squares, which knows nothing of either; rows that are `given` keep
+    what they may keep, and those that are fixed keep everything.
+    """
+    lost = np.ones(work.rank)
+    still = [
+        tie.still(where, n)
+        for tie, where, n in zip(ties_of(change), change.positions, work.n_rows, strict=True)
+    ]
+    for mode, rows in enumerate(work.rows()):
+        terms, kept = terms_of(recipe, mode), rows[still[mode]].copy()
+        new = rows[work.n_upper[mode] :]
+        if means is not None and recipe.loss.name in ("bernoulli", "custom"):
+            new[:] = means[mode]
+        if recipe.loss.positive:
+            np.abs(rows, out=rows)
+            if not rows.any():  # a model of zeros could never leave them
+                rows[:] = AGAIN
+            floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
+            if not given:
+                np.maximum(new, floor, out=new)
+        elif terms.nonnegative:
+            np.maximum(rows, 0.0, out=rows)
+        if isinstance(terms.prox, Simplex):
+            rows[:, rows.sum(axis=0) <= 0.0] = 1.0
+            sums = rows.sum(axis=0)
+            np.divide(rows, sums, out=rows)
+            lost *= sums
+        rows[still[mode]] = kept
+    if means is None and (lost != 1.0).any():  # a first start keeps its size, in another mode
+        free = [
+            m
+            for m in range(work.order)
+            if not isinstance(terms_of(recipe, m).prox, Simplex) and not still[m].any()
+        ]
+        if free:
+            work.stack[work.part(free[0])] *= lost
+
+
+def general_goal(
+    recipe: Recipe,
+    change: Change,
+    work: Workspace,
+    history: Sequence[BoxTerm],
+    rest_sums: Floats | None = None,
+) -> General:
+    """Return the objective of a step that has a loss or terms of its own."""
+    entries = _listed(change.entries, work)
+    zeros, boxes, in_region = None, list(history), None
+    if change.absent_zero:
+        outside = not recipe.keeps_history
+        rest = np.zeros((work.order, work.rank)) if rest_sums is None else rest_sums
+        zeros, more = zeros_for(recipe.loss, work, rest, outside_old=outside)
+        boxes += more
+        in_region = [
+            np.asarray(1.0 - (in_old_box(work, entries, mode) if outside else 0.0), np.float64)
+            + np.zeros(entries.n_entries)
+            for mode in range(work.order)
+        ]
+    return General(
+        work,
+        entries,
+        recipe.loss,
+        zeros,
+        boxes,
+        recipe.beta,
+        [terms_of(recipe, mode) for mode in range(work.order)],
+        ties_of(change),
+        change.positions,
+        in_region,
+    )
+
+
+def _listed(entries: AnyEntries, work: Workspace) -> Entries:
+    """Return the entries one by one; a box of new slices stands at the end of its mode."""
+    if not isinstance(entries, Complete):
+        return entries
+    shift = np.array(work.n_rows) - np.array(entries.shape)
+    coords = np.ascontiguousarray(entries.coords() + shift, np.int32)
+    return Entries.listed(coords, entries.in_order().ravel(), work.n_rows)
+
+
+def sweep_modes(goal: General, watch: Callable[[str, float], None] | None = None) -> None:
+    """Update every mode once."""
+    if watch is not None:
+        watch("start", goal.value())
+    for mode in range(goal.work.order):
+        goal.update(mode)
+        if watch is not None:
+            watch(f"mode {mode + 1}", goal.value())

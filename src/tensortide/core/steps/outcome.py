@@ -1,0 +1,151 @@
+"""What a step has computed, and the two ends that the steps of all methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tensortide.arrays import Floats, Positions, Shape
+from tensortide.core.kernels.entries import predict_cells
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.method import Memory
+from tensortide.core.tensor.dense_box import Complete, box_values
+from tensortide.core.tensor.factors import Factors, RunningGrams
+from tensortide.core.tensor.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The touched rows as they were: the undo of a step."""
+
+    positions: Sequence[Positions | None]
+    rows: Sequence[Floats]
+    shape: Shape
+    grams: RunningGrams
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """New rows and what a person wants to know about them.  Nothing is written yet."""
+
+    positions: Sequence[Positions | None]
+    rows: Sequence[Floats]
+    new_shape: Shape
+    grams: RunningGrams
+    before: Journal
+    objective: float
+    largest_move: float
+    strategy: str
+    alpha: float | None
+    sweeps: int
+    predicted: Floats
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The rows of a step, with new rows at the mean of their mode, and what they were."""
+
+    work: Workspace
+    previous: Floats
+    means: Floats
+    rest: RunningGrams | None
+    predicted: Floats
+    n_upper: Shape
+
+
+def begin_step(factors: Factors, change: Change) -> Begun:
+    """Load the rows that a step works on and predict the batch from them."""
+    n_upper, n_lower = _touched(change)
+    work = factors.load(change.positions, n_upper, n_lower)
+    rest = None
+    if change.positions[0] is not None:
+        rest = factors.grams.minus_upper(work)
+        work.leave_out(rest.matrices())
+    means = factors.means()
+    for mode in work.growing:
+        work.stack[work.lower_part(mode)] = means[mode]
+    return Begun(work, work.stack.copy(), means, rest, _predicted(work, change), n_upper)
+
+
+def _predicted(work: Workspace, change: Change) -> Floats:
+    """Return the model's values of the cells that have just come."""
+    if isinstance(change.arrived, Complete):
+        rows = [r[-n:] for r, n in zip(work.rows(), change.arrived.shape, strict=True)]
+        return box_values(rows)
+    predicted = np.empty(len(change.arrived))
+    predict_cells(change.arrived, work.firsts, work.stack, predicted)
+    return predicted
+
+
+def finish_step(
+    begun: Begun,
+    change: Change,
+    factors: Factors,
+    objective: float,
+    strategy: str,
+    *,
+    alpha: float | None = None,
+    sweeps: int = 1,
+    memory: Memory | None = None,
+) -> Outcome:
+    """Wrap up: the new rows, their Gram matrices, and the journal of the old ones."""
+    work, previous = begun.work, begun.previous
+    rows = work.rows()
+    journal = Journal(
+        [
+            None if p is None else p[:n]
+            for p, n in zip(change.positions, begun.n_upper, strict=True)
+        ],
+        [previous[work.upper_part(mode)] for mode in range(work.order)],
+        change.old_shape,
+        factors.grams,
+    )
+    return Outcome(
+        change.positions,
+        rows,
+        change.new_shape,
+        RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
+        journal,
+        objective,
+        _largest_move(work, previous),
+        strategy,
+        alpha,
+        sweeps,
+        begun.predicted,
+        memory or {},
+    )
+
+
+def commit(factors: Factors, outcome: Outcome) -> None:
+    """Write the outcome into the factors."""
+    factors.put(outcome.positions, outcome.rows, outcome.new_shape, outcome.grams)
+
+
+def undo(factors: Factors, outcome: Outcome) -> None:
+    """Put everything back as it was before `commit`, however far that got."""
+    before = outcome.before
+    factors.put(before.positions, before.rows, before.shape, before.grams)
+
+
+def _touched(change: Change) -> tuple[Shape, Shape]:
+    """Return how many old and how many new rows of each mode take part."""
+    old, new = change.old_shape, change.new_shape
+    if change.positions[0] is None:
+        return old, tuple(n - o for o, n in zip(old, new, strict=True))
+    counts = [
+        (int(p.searchsorted(size)), len(p))
+        for p, size in zip(change.positions, old, strict=True)
+        if p is not None
+    ]
+    return tuple(u for u, _ in counts), tuple(n - u for u, n in counts)
+
+
+def _largest_move(work: Workspace, previous: Floats) -> float:
+    """Return the largest change of a number in the old rows."""
+    moves = np.abs(work.stack - previous)
+    for mode in work.growing:
+        moves[work.lower_part(mode)] = 0.0
+    return float(moves.max())

@@ -1,0 +1,210 @@
+"""Preparation: factors from scratch by alternating least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tensortide.arrays import Flags, Floats
+from tensortide.core.objective.squares import Objective
+from tensortide.core.steps.blocks import data_strategy, observed_terms, sweep
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.goal import general_goal, make_feasible, sweep_modes, terms_of, ties_of
+from tensortide.core.steps.method import Recipe
+from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.workspace import Workspace
+from tensortide.core.updates.exact import Run, serially
+
+TRIAL_SWEEPS = 20  # enough to tell a poor start from a good one
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to try: sweeps at most, relative decrease to stop at, random starts.
+
+    With `given` factors there is one start, and zero sweeps leave them as they are.
+    """
+
+    max_sweeps: int = 500
+    tol: float = 1e-6
+    starts: int = 5
+    given: Sequence[Floats] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The best factors found."""
+
+    rows: tuple[Floats, ...]
+    objective: float
+    sweeps: int
+    strategy: str
+    converged: bool
+
+    def is_zero(self, largest: float) -> bool:
+        """Tell whether the model is next to nothing beside values of this size."""
+        size = max(float(np.abs(rows).max()) for rows in self.rows)
+        return size ** len(self.rows) < 1e-6 * largest
+
+
+def prepare(
+    recipe: Recipe,
+    change: Change,
+    rank: int,
+    rng: np.random.Generator,
+    effort: Effort,
+    run: Run = serially,
+    on_sweep: Callable[[int, float], None] | None = None,
+) -> Prepared:
+    """Minimise the data term plus ridge from given factors or the best of several random starts.
+
+    Each start gets a few sweeps; the one with the lowest objective is carried on until a
+    sweep lowers it by less than `tol` of itself.  `on_sweep` is told the number of sweeps
+    so far, of all starts, and the objective.
+    """
+    shape = change.new_shape
+    strategy, _ = data_strategy(recipe, change)
+    descents = []
+    done = 0
+    for _ in range(effort.starts if effort.given is None else 1):
+        work = Workspace([0] * len(shape), shape, rank)
+        if effort.given is None:
+            _random_start(work, change, rng, odds=recipe.loss.name == "bernoulli")
+        else:
+            work.stack[:] = np.concatenate(effort.given)
+        if recipe.general and (effort.given is None or effort.max_sweeps):
+            make_feasible(recipe, change, work, given=effort.given is not None)
+        descents.append(_Descent(recipe, change, work, effort.tol, run))
+    if len(descents) > 1:
+        for descent in descents:
+            done = descent.go_on(min(TRIAL_SWEEPS, effort.max_sweeps), done, on_sweep)
+    best = min(descents, key=lambda descent: descent.objective)
+    best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
+    rows = best.work.rows()
+    if effort.given is not None and not best.sweeps:
+        return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
+    if not change.absent_zero:
+        fill_empty_rows(rows, change, _said(recipe, change))
+    even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
+    return Prepared(
+        tuple(r.copy() for r in even), best.objective, best.sweeps, strategy, best.converged
+    )
+
+
+class _Descent:
+    """Sweeps from one start."""
+
+    def __init__(
+        self, recipe: Recipe, change: Change, work: Workspace, tol: float, run: Run
+    ) -> None:
+        self.work = work
+        self.objective = np.inf
+        self.sweeps = 0
+        self.converged = False
+        self._recipe = replace(recipe, sweeps=1)
+        self._change = change
+        self._tol = tol
+        self._run = run
+
+    def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
+        """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
+        if self._recipe.general:
+            return self._go_on_generally(sweeps, done, on_sweep)
+        entries = self._change.entries
+        _, data_terms = data_strategy(self._recipe, self._change)
+        observed = observed_terms(self._recipe, self._change)
+        for _ in range(sweeps):
+            if self.converged:
+                break
+            goal, _ = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
+            value = goal.value() if data_terms is observed else self.value()
+            done = self._noted(value, done, on_sweep)
+        return done
+
+    def _go_on_generally(
+        self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None
+    ) -> int:
+        goal = general_goal(self._recipe, self._change, self.work, [])
+        for _ in range(sweeps):
+            if self.converged:
+                break
+            sweep_modes(goal)
+            done = self._noted(goal.value(), done, on_sweep)
+        return done
+
+    def _noted(self, value: float, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
+        """Take note of a sweep; return the sweeps done in all."""
+        last, self.objective = self.objective, value
+        self.sweeps += 1
+        self.converged = bool(last - self.objective <= self._tol * last < np.inf)
+        if on_sweep is not None:
+            on_sweep(done + 1, self.objective)
+        return done + 1
+
+    def value(self) -> float:
+        """Return the declared objective at the current rows."""
+        if self._recipe.general:
+            return general_goal(self._recipe, self._change, self.work, []).value()
+        listed, boxes = observed_terms(self._recipe, self._change)(self.work, self._change.entries)
+        return Objective(self.work, listed, boxes, self._recipe.beta).value()
+
+
+def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, odds: bool) -> None:
+    """Draw the start: of one sign where the data mostly are, else of both, and of their size.
+
+    A model of log odds has both signs whatever the data.
+
+    The wrong choice sends alternating least squares on sparse data into poor solutions of
+    huge, cancelling components (docs/numerics.md).
+    """
+    values = change.entries.all_values()
+    largest = float(np.abs(values).max()) or 1.0
+    scaled = values / largest
+    lean = float(scaled.sum()) / float(np.abs(scaled).sum() or 1.0)
+    one_sign = abs(lean) > 0.5
+    draw = rng.random if one_sign and not odds else rng.standard_normal
+    work.stack[:] = draw(work.stack.shape)
+    if one_sign and lean < 0.0:
+        work.stack[work.part(0)] *= -1.0
+    own = float(np.prod([f.T @ f / len(f) for f in work.rows()], axis=0).sum())
+    size = largest * float(np.sqrt(np.mean(scaled * scaled)))
+    if size > 0.0:
+        work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
+
+
+def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[Flags] = ()) -> None:
+    """Give rows that have no entry the mean of those that have one.
+
+    Of those in `said` other rows, or the user, have said what they are.
+    """
+    if isinstance(change.entries, Complete):
+        return
+    for mode, order in enumerate(change.entries.orders):
+        empty = order.pointers[1:] == order.pointers[:-1]
+        filled = empty & ~said[mode] if said else empty
+        if filled.any():
+            rows[mode][filled] = rows[mode][~empty].mean(axis=0)
+
+
+def _said(recipe: Recipe, change: Change) -> list[Flags]:
+    """Return which rows of each mode are tied to others, fixed, or part of a whole."""
+    found = []
+    for mode, (ties, size) in enumerate(zip(ties_of(change), change.new_shape, strict=True)):
+        said = ties.still(None, size)
+        said[ties.pairs.ravel()] = True
+        found.append(said | (terms_of(recipe, mode).prox is not None))
+    return found
+
+
+def balanced(rows: Sequence[Floats]) -> list[Floats]:
+    """Give each component the same norm in every mode; the model's values stay the same.
+
+    Of all scalings this one has the smallest ridge penalty.
+    """
+    norms = np.array([np.sqrt((r * r).sum(axis=0)) for r in rows])
+    live = (norms > 0.0).all(axis=0)
+    logs = np.log(np.where(norms > 0.0, norms, 1.0))
+    factor = np.where(live, np.exp(logs.mean(axis=0) - logs), 1.0)
+    return [r * f for r, f in zip(rows, factor, strict=True)]

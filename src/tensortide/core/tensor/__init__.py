@@ -1,0 +1,1 @@
+"""What is computed on: entries, boxes, factors and copies of their rows."""

@@ -1,0 +1,143 @@
+"""Factors that grow by appending rows, and their exact running Gram matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensortide.arrays import Floats, Places, Positions, Shape
+from tensortide.core.kernels.boxes import add_exactly
+from tensortide.core.tensor.workspace import Workspace
+
+_CHUNK = 1 << 18  # cells whose rows are gathered at once
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGrams:
+    """``A' A`` and the column sums of every factor, followed row by row without loss.
+
+    ``A' A`` is kept as an unevaluated sum of two matrices (two-sum).  After n replaced rows
+    the error is about ``n u^2`` (u = 1e-16) of the largest matrix ever held, so nothing
+    needs to be recomputed.
+    """
+
+    total: Floats
+    error: Floats
+    sums: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[Floats]) -> RunningGrams:
+        """Start from all rows of the factors."""
+        order, rank = len(rows), rows[0].shape[1]
+        work = Workspace([0] * order, [len(r) for r in rows], rank)
+        for part, factor in zip(work.rows(), rows, strict=True):
+            part[:] = factor
+        empty = cls(
+            np.zeros((order, rank, rank)), np.zeros((order, rank, rank)), np.zeros((order, rank))
+        )
+        return empty.plus(work)
+
+    def plus(self, work: Workspace) -> RunningGrams:
+        """Return the matrices with the rows of a workspace."""
+        return self._changed(work.stack, work.firsts[:-1], work.firsts[1:], 1.0)
+
+    def minus_upper(self, work: Workspace) -> RunningGrams:
+        """Return the matrices without the old rows of a workspace."""
+        return self._changed(
+            work.stack, work.firsts[:-1], work.firsts[:-1] + work.upper_counts, -1.0
+        )
+
+    def matrices(self) -> Floats:
+        """Return ``A' A`` of each factor."""
+        return self.total + self.error
+
+    def _changed(
+        self, stack: Floats, firsts: Positions, lasts: Positions, sign: float
+    ) -> RunningGrams:
+        changed = RunningGrams(self.total.copy(), self.error.copy(), self.sums.copy())
+        add_exactly(changed.total, changed.error, changed.sums, stack, firsts, lasts, sign)
+        return changed
+
+
+class Factors:
+    """The rows of every mode, each in a buffer with room to grow.
+
+    `load` and `put` are the only ways of a step to the rows; `rows_read` counts what is loaded.
+    """
+
+    def __init__(self, rows: Sequence[Floats], grams: RunningGrams | None = None) -> None:
+        self.shape: Shape = tuple(len(r) for r in rows)
+        self._buffers = [_with_room(r, len(r) + len(r) // 4 + 16) for r in rows]
+        self.grams = RunningGrams.of(rows) if grams is None else grams
+        self.rows_read = 0
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self._buffers[0].shape[1])
+
+    def rows(self) -> list[Floats]:
+        """Return views of all rows of each mode, for readers."""
+        return [buffer[:size] for buffer, size in zip(self._buffers, self.shape, strict=True)]
+
+    def means(self) -> Floats:
+        """Return the mean row of each mode, without reading the rows."""
+        return np.asarray(self.grams.sums / np.array(self.shape)[:, None])
+
+    def load(
+        self, positions: Sequence[Positions | None], n_upper: Shape, n_lower: Shape
+    ) -> Workspace:
+        """Copy the rows at `positions` (None: all) into a workspace; new rows stay zero there."""
+        work = Workspace(n_upper, n_lower, self.rank)
+        for mode, (where, count) in enumerate(zip(positions, n_upper, strict=True)):
+            upper = work.upper_part(mode)
+            buffer = self._buffers[mode]
+            if where is None:
+                work.stack[upper] = buffer[:count]
+            else:
+                buffer.take(where[:count], axis=0, out=work.stack[upper], mode="clip")
+            self.rows_read += count
+        return work
+
+    def put(
+        self,
+        positions: Sequence[Positions | None],
+        rows: Sequence[Floats],
+        shape: Shape,
+        grams: RunningGrams,
+    ) -> None:
+        """Write rows (positions past the end append), and adopt shape and Gram matrices."""
+        for mode, (where, new) in enumerate(zip(positions, rows, strict=True)):
+            size = shape[mode]
+            if size > len(self._buffers[mode]):
+                known = self._buffers[mode][: self.shape[mode]]
+                self._buffers[mode] = _with_room(known, max(size, 2 * len(self._buffers[mode])))
+            if where is None:
+                self._buffers[mode][: len(new)] = new
+            else:
+                self._buffers[mode][where] = new
+        self.shape, self.grams = shape, grams
+
+    def copy(self) -> Factors:
+        """Return independent factors."""
+        return Factors(self.rows(), self.grams)
+
+
+def _with_room(rows: Floats, capacity: int) -> Floats:
+    buffer = np.empty((capacity, rows.shape[1]))
+    buffer[: len(rows)] = rows
+    return buffer
+
+
+def values_at(rows: Sequence[Floats], positions: Positions | Places) -> Floats:
+    """Return the values of the CP model at (n, N) positions, in the order given."""
+    out = np.empty(len(positions))
+    for first in range(0, len(positions), _CHUNK):
+        part = positions[first : first + _CHUNK]
+        product = rows[0][part[:, 0]]
+        for mode in range(1, len(rows)):
+            product = product * rows[mode][part[:, mode]]
+        product.sum(axis=1, out=out[first : first + _CHUNK])
+    return out

@@ -1,0 +1,1 @@
+"""The methods by name, and what each can take."""

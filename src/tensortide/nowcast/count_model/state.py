@@ -1,0 +1,230 @@
+"""What a count model knows: its constants, and what a day leaves to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensortide.arrays import Floats, Positions
+from tensortide.core.kernels.dense import thin_times
+from tensortide.errors import InputError
+from tensortide.nowcast.snapshot import Snapshot
+from tensortide.validate import check_count, check_number
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The constants of the model, chosen on forecast dates before 2021-11-22.
+
+    `pull` and `pull_delays` weigh yesterday's columns of strata and delays against the window
+    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most);
+    `common` counts draw the columns of a component that has few to those of all;
+    `new` and `old` weigh the prior of dates younger and older than `recent`, as a share of the
+    date's own counts (`tensortide.nowcast.count_model.date_prior` tells where it deserves less);
+    `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
+    those of the multipliers of the last `recent` dates.  `fade` belongs to the economy model:
+    reports fade by ``exp(-age / fade)``, as their sums can no longer leave with the window.
+    `signed` counts negative increments where they were published (rank one, whose sums are all
+    that matters, can; else they are taken back from what came before).
+    """
+
+    window: int = 60
+    pull: float = 1.0
+    pull_delays: float = 5.0
+    first_sweeps: int = 100
+    least: float = 1.0
+    common: float = 10.0
+    new: float = 0.3
+    old: float = 0.03
+    weekday_counts: float = 1.0
+    stratum_counts: float = 50.0
+    recent: int = 14
+    fade: float | None = None
+    smooth_dates: bool = True
+    weekdays: bool = True
+    max_sweeps: int = 200
+    tol: float = 1e-6
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would not be an objective."""
+        for name in ("pull", "pull_delays", "least", "common", "new", "old", "weekday_counts",
+                     "stratum_counts", "tol"):  # fmt: skip
+            check_number(name, getattr(self, name), least=0.0)
+        for name in ("window", "recent"):
+            check_count(name, getattr(self, name), least=0)
+        for name in ("first_sweeps", "max_sweeps"):
+            check_count(name, getattr(self, name), least=1)
+        if self.weekdays and self.weekday_counts == 0.0:
+            raise InputError("weekday_counts must be larger than 0, or weekdays False.")
+        if self.fade is not None and check_number("fade", self.fade, least=0.0) == 0.0:
+            raise InputError("fade must be larger than 0: the periods in which reports fade.")
+
+
+#: at rank one these make a nowcaster the chain-ladder: Poisson alone, all dates, to the end
+CHAIN_LADDER = Settings(
+    window=0, pull=0.0, pull_delays=0.0, least=0.0, common=0.0, new=0.0, old=0.0, weekdays=False,
+    stratum_counts=0.0, smooth_dates=False, first_sweeps=4_000, tol=1e-13, signed=True,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CountState:
+    """What a day leaves to the next: columns that sum to one, dates that carry the size.
+
+    `first` is the period of the first row of `dates`; `site` holds the weekday factors of
+    sites beyond those of all.  The economy model carries, instead of counts, their shares by
+    component: sums for every row (`carried`); and the totals of all strata by date and delay
+    (`margin`) and by site, weekday and delay (`reported`).
+    """
+
+    labels: tuple[tuple[Any, ...], ...]
+    strata: tuple[Floats, ...]
+    dates: Floats
+    delays: Floats
+    site: Floats
+    weekday: Floats
+    first: int
+    sweeps: int = 0
+    carried: tuple[Floats, ...] = ()
+    reported: Floats | None = None
+    margin: Floats | None = None
+
+
+def weekday_factors(
+    snapshot: Snapshot, start: CountState, settings: Settings, weights: Floats
+) -> tuple[CountState, Floats]:
+    """Return G, sites x dates x delays: reported over expected by weekday and delay.
+
+    Of all sites together, and of each beyond that, with pseudo-counts that draw them to one.
+    """
+    n_sites = len(start.strata[0])
+    if not settings.weekdays:
+        return start, np.ones((n_sites, *weights.shape))
+    recent, weekdays = snapshot.recent, snapshot.weekdays
+    offset = snapshot.triangle.n_dates - snapshot.n_dates
+    size = (n_sites, snapshot.n_weekdays, snapshot.n_delays)
+    site = recent.codes[:, 0] if recent.codes.shape[1] else np.zeros(len(recent.counts), int)
+    places = (site, weekdays[recent.dates - offset], recent.delays)
+    counts = recent.counts * weights[recent.dates - offset, recent.delays]
+    flat = np.bincount(np.ravel_multi_index(places, size), counts, int(np.prod(size)))
+    reported: Floats = np.asarray(flat, np.float64).reshape(size)
+    if start.reported is not None:
+        reported = np.maximum(reported + start.reported, 0.0)
+    if settings.fade is not None:
+        shape = weights.shape
+        cells = np.ravel_multi_index((recent.dates - offset, recent.delays), shape)
+        new = np.bincount(cells, recent.counts, shape[0] * shape[1]).reshape(shape)
+        margin = np.asarray(new if start.margin is None else start.margin + new, np.float64)
+        reported = _of_window(reported, margin * weights, weekdays)
+        start = replace(start, reported=reported, margin=margin)
+    others = np.ones(start.delays.shape[1])
+    for rows in start.strata[1:]:
+        others = others * rows.sum(axis=0)
+    expected = np.zeros(size)
+    for weekday in range(snapshot.n_weekdays):
+        mine = weekdays == weekday
+        # sum over the dates of this weekday whose delay d is known
+        dates = thin_times(np.ascontiguousarray(weights[mine]), start.dates[mine])
+        expected[:, weekday] = (start.strata[0] * others) @ (dates * start.delays).T
+    pseudo, own = settings.weekday_counts, start.site
+    for _ in range(2):
+        shared = (reported.sum(axis=0) + pseudo) / ((expected * own).sum(axis=0) + pseudo)
+        own = (reported + pseudo) / (expected * shared + pseudo)
+    start = replace(start, site=own, weekday=shared)
+    if settings.fade is not None:
+        start = _sized(start, weekdays)
+    return start, (start.weekday * start.site)[:, weekdays]
+
+
+def _sized(start: CountState, weekdays: Positions) -> CountState:
+    """Move the size of a weekday from its factors to its dates: what is expected stays the same.
+
+    The factors tell how reports are spread over delays.  A size of theirs, and the dates that
+    make up for it, would drift apart over hundreds of days, since no window ends them.
+    """
+    spread = start.delays @ (start.dates.sum(axis=0) / start.dates.sum())
+    sites = start.strata[0].mean(axis=1)
+    sizes = np.einsum("s,swd,d->w", sites, start.site * start.weekday, spread) / (
+        sites.sum() * spread.sum()
+    )
+    return replace(
+        start,
+        weekday=start.weekday / sizes[:, None],
+        dates=start.dates * sizes[weekdays][:, None],
+    )
+
+
+def _of_window(reported: Floats, margin: Floats, weekdays: Positions) -> Floats:
+    """Scale what sites have reported by weekday and delay to the totals of the window.
+
+    Sums that fade cannot lose the dates that leave the window; the small surplus would make the
+    factors grow and the dates shrink, day by day.
+    """
+    scaled = reported.copy()
+    for weekday in range(reported.shape[1]):
+        total = reported[:, weekday].sum(axis=0)
+        target = np.maximum(margin[weekdays == weekday].sum(axis=0), 0.0)
+        scaled[:, weekday] *= np.where(total > 0.0, target / np.where(total > 0.0, total, 1.0), 1.0)
+    return scaled
+
+
+def aligned(snapshot: Snapshot, state: CountState, fade: float | None = None) -> CountState:
+    """Bring yesterday's state to today's labels and dates.
+
+    A label that was not there yet begins with its share of the counts; dates that left the
+    window are dropped, and what is carried fades by the days that have passed.
+    """
+    labels, recent = snapshot.triangle.labels, snapshot.recent
+    strata, site = list(state.strata), state.site
+    passed = snapshot.triangle.last - (state.first + len(state.dates) - 1)
+    share = 1.0 if fade is None else float(np.exp(-passed / fade))
+    carried = [share * sums for sums in state.carried]
+    reported = None if state.reported is None else share * state.reported
+    if labels != state.labels:
+        for axis, known in enumerate(labels):
+            before = {label: k for k, label in enumerate(state.labels[axis])}
+            sums = np.bincount(recent.codes[:, axis], np.maximum(recent.counts, 0.0), len(known))
+            part = (sums + 0.5) / (sums.sum() + 0.5 * len(known))
+            rows = np.repeat(part[:, None], state.delays.shape[1], axis=1)
+            places = [(k, before[label]) for k, label in enumerate(known) if label in before]
+            rows[[k for k, _ in places]] = state.strata[axis][[b for _, b in places]]
+            strata[axis] = rows / rows.sum(axis=0)
+            if carried:
+                carried[axis] = _placed(carried[axis], places, len(known), 0.0)
+            if axis == 0:
+                site = _placed(state.site, places, len(known), 1.0)
+                if reported is not None:
+                    reported = _placed(reported, places, len(known), 0.0)
+    first = snapshot.triangle.last - snapshot.n_dates + 1
+    gone, older = max(0, first - state.first), max(0, state.first - first)
+    # a date before all others may be reported late: it begins like the oldest that are known
+    oldest = np.repeat(state.dates[:7].mean(axis=0)[None], older, axis=0)
+    dates = np.concatenate([oldest, state.dates[gone:]])
+    newer = snapshot.n_dates - len(dates)
+    margin = state.margin
+    if margin is not None:
+        margin = np.pad(margin[gone:], ((older, newer), (0, 0)))
+    if carried:
+        carried[-2] = np.pad(carried[-2][gone:], ((older, newer), (0, 0)))
+    return replace(
+        state, labels=labels, strata=tuple(strata), dates=dates, site=site, first=first,
+        carried=tuple(carried), reported=reported, margin=margin,
+    )  # fmt: skip
+
+
+def _placed(rows: Floats, places: list[tuple[int, int]], size: int, empty: float) -> Floats:
+    """Return rows moved to the places of their labels; the others are `empty`."""
+    found = np.full((size, *rows.shape[1:]), empty)
+    found[[k for k, _ in places]] = rows[[b for _, b in places]]
+    return found
+
+
+def cell_weights(snapshot: Snapshot, fade: float | None) -> Floats:
+    """Return how much each known cell counts, dates x delays; zero where it is not known."""
+    if fade is None:
+        return snapshot.known.astype(np.float64)
+    ages = np.arange(snapshot.n_dates - 1, -1, -1)[:, None] - np.arange(snapshot.n_delays)
+    return np.where(snapshot.known, np.exp(-np.maximum(ages, 0) / fade), 0.0)

@@ -1,0 +1,177 @@
+"""What can be read from a fitted model: predictions, scores, components, factors, surprises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortide.arrays import AnyArray, Floats, Shape
+from tensortide.errors import InputError, NotFittedError
+from tensortide.online.compose import loss_of
+from tensortide.online.parameters import Parameters
+from tensortide.validate import check_choice, check_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import xarray
+
+    from tensortide.data.modes import Arrival
+    from tensortide.online.model import Model
+
+
+class Reading(Parameters):
+    """The part of `OnlineCP` that changes nothing."""
+
+    _model: Model | None
+    _used: dict[str, Any]
+
+    def predict(self, cells: Any, *, unknown: str = "error") -> Floats:
+        """Return the model's values at labelled cells, in the order given.
+
+        Cells are a table with the mode columns or an (n, N) array of positions.  A label
+        that the model has not seen is an error, or gives NaN with ``unknown="nan"``.  With
+        loss 'bernoulli' the values are probabilities.
+        """
+        check_choice("unknown", unknown, ("error", "nan"))
+        model = self._fitted()
+        from tensortide.core.tensor.factors import values_at
+
+        positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
+        lost = positions[:, 0] < 0
+        values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
+        values = loss_of(model.recipe).mean(values)
+        values[lost] = np.nan
+        return values
+
+    def surprise(self, records: Any, *, mode: int | str = -1, mask: Any = None) -> pa.Table:
+        """Say how likely each value of a batch is before it is learned; nothing is learned.
+
+        A row per cell: its labels, value, what is expected, the 95 % range, and the
+        probability of a value at least as far out (NaN while there is no experience with new
+        labels, unless four or more cells of one new label can be compared).  `update` lists the
+        least likely in ``info.surprises``.
+        """
+        from tensortide.online.surprise import judged_table
+
+        model = self._fitted()
+        arrival = self._arrival(records, mode, mask)
+        return judged_table(model.judged(arrival), arrival, model.modes)
+
+    def score(self, records: Any, *, mask: Any = None) -> float:
+        """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
+        model = self._fitted()
+        from tensortide.core.tensor.factors import values_at
+        from tensortide.online.changes import distinct
+        from tensortide.online.score import fitness
+
+        arrival = model.modes.read(
+            records, self._used["value"], counting=self._used["duplicates"] == "count", mask=mask
+        )
+        for name, fresh in zip(model.modes.names, arrival.fresh, strict=True):
+            if len(fresh):
+                raise InputError(
+                    f"mode {name!r} has no label {next(iter(fresh))!r}; score takes labels that "
+                    "the model has seen."
+                )
+        if not len(arrival.values):
+            raise InputError("there are no cells to score.")
+        cells = distinct(model.rules, arrival)
+        values = loss_of(model.recipe).mean(values_at(model.rows(), cells.coords))
+        return fitness(cells.values, values)
+
+    def components(self, top: int = 10) -> pa.Table:
+        """Return who is in each component: component, weight, mode, label, loading.
+
+        Strongest component first, columns of norm one, at most `top` labels per mode.
+        """
+        check_count("top", top, least=1)
+        from tensortide.online.components import components_table
+
+        model = self._fitted()
+        return components_table(model.rows(), model.modes, top)
+
+    def reconstruct(
+        self, labels: Mapping[str, Sequence[Any]] | None = None, *, max_cells: int = 50_000_000
+    ) -> Floats:
+        """Return the model as a dense array over all labels, or over those given per mode.
+
+        With loss 'bernoulli' these are log odds; `predict` gives probabilities.
+        Refuses a box of more than `max_cells` cells and says how large it would be.
+        """
+        from tensortide.online.export import dense_box
+
+        model = self._fitted()
+        return dense_box(model.rows(), model.modes, labels, max_cells)
+
+    def to_cp_tensor(self) -> tuple[Floats, list[Floats]]:
+        """Return (weights, factors), which tensorly's CPTensor takes."""
+        return self.weights_, self.factors_
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the factors as an xarray data set indexed by labels (needs xarray)."""
+        from tensortide.online.export import to_dataset
+
+        model = self._fitted()
+        return to_dataset(model.rows(), model.modes)
+
+    @property
+    def factors_(self) -> list[Floats]:
+        """The factors, one (I_n, R) array per mode (copies)."""
+        return [rows.copy() for rows in self._fitted().rows()]
+
+    @property
+    def weights_(self) -> Floats:
+        """Weights of the components: ones, as the factors carry the scale."""
+        return np.ones(self._fitted().rank)
+
+    @property
+    def labels_(self) -> dict[str, AnyArray]:
+        """The labels of each mode, in the order of the factors' rows."""
+        modes = self._fitted().modes
+        return {n: labels.array() for n, labels in zip(modes.names, modes.labels, strict=True)}
+
+    @property
+    def shape_(self) -> Shape:
+        """Size of each mode."""
+        return self._fitted().modes.shape
+
+    @property
+    def n_steps_(self) -> int:
+        """Steps taken, preparation included."""
+        return self._fitted().n_steps
+
+    @property
+    def n_entries_(self) -> int:
+        """Distinct cells seen; without history an estimate.
+
+        Its standard error is 1.6 %; cells that are reported again after labels were retired
+        count twice.
+        """
+        return round(self._fitted().n_entries)
+
+    @property
+    def state_bytes_(self) -> int:
+        """Bytes of numbers that the model holds: factors, what the method remembers, history."""
+        model = self._fitted()
+        held = sum(rows.nbytes for rows in model.rows())
+        held += sum(array.nbytes for array in model.memory.values())
+        return held + (0 if model.store is None else model.store.nbytes)
+
+    # ------------------------------------------------------------------ inside
+
+    def _arrival(self, records: Any, mode: int | str, mask: Any) -> Arrival:
+        modes = self._fitted().modes
+        return modes.read(
+            records,
+            self._used["value"],
+            counting=self._used["duplicates"] == "count",
+            mask=mask,
+            append_along=modes.index(mode),
+        )
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise NotFittedError("this model has seen no data yet; call fit or update first.")
+        return self._model

@@ -1,0 +1,1 @@
+"""What the pages draw, as plain data."""

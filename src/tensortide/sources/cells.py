@@ -1,0 +1,45 @@
+"""Cells to be asked for, from a file: labels read in the kinds that the run has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortide.errors import FileError, InputError
+from tensortide.sources.columns import Wanted, without_places
+from tensortide.sources.files import list_files, open_feed
+from tensortide.sources.resume import ResumeAt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tensortide.online.estimator import OnlineCP
+
+
+def read_cells(model: OnlineCP, source: str) -> pa.Table:
+    """Return the label columns of a file, of all files of a folder, or of standard input (-)."""
+    import pyarrow as pa
+
+    modes = model._fitted().modes
+    wanted = Wanted({n: k.kind for n, k in zip(modes.names, modes.labels, strict=True)}, None)
+    if any(kind == "position" for kind in wanted.kinds.values()):
+        raise InputError("this run has positions, not labels; ask it from Python.")
+    paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]
+    tables = []
+    for path in paths:
+        feed = open_feed(path)
+        missing = [n for n in wanted.names if n not in feed.names]
+        if missing and feed.names:
+            raise InputError(
+                f"{feed.name}: there is no column {missing[0]!r}; the columns are "
+                f"{', '.join(feed.names)}."
+            )
+        for piece in feed.pieces(wanted, ResumeAt()):
+            if piece.bad:
+                bad = piece.bad[0]
+                raise InputError(f"{feed.name}, {feed.unit} {bad.line}: {bad.reason}.")
+            tables.append(without_places(piece.table))
+        feed.close()
+    if not tables:
+        raise FileError(f"{source if source != '-' else 'standard input'}: there are no cells.")
+    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()

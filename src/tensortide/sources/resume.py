@@ -1,0 +1,218 @@
+"""Places in sources that the ledger knows, and what they say of a file that comes again.
+
+The rule, for files: a file is its path.  What was learned of it is known by content, so a file
+that grew goes on where it ended.  A file under a new path goes on where another ended only if
+that one is no longer there: it was renamed.  Two files that stand side by side are two files,
+also when their bytes are equal.  A file whose beginning is no longer what was learned of it has
+changed, and the user is asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tensortide.errors import FileError
+from tensortide.sources.bytestream import BLOCK, Octets, file_digest, new_hash
+
+_Key: TypeAlias = tuple[str, str, int]  # path, else source; generation
+
+#: Bytes at the beginning of a text by which its places are looked up.
+HEAD = 1024
+
+
+def head_of(data: bytes, place: int) -> str:
+    """Return the hash of the beginning of a text, with the number of bytes it is of.
+
+    A text that was shorter when it was opened is looked up by what it had then.
+    """
+    length = min(HEAD, place, len(data))
+    digest = new_hash()
+    digest.update(data[:length])
+    return f"{length} {digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the records of a step end in their source, by its content.
+
+    Of a text, `digest` is the hash of the first `position` bytes and `head` that of its beginning;
+    of a file of columns, and of tables with a name, `digest` stands for the whole, and `position`
+    counts records.  `part` counts records of a sorted stretch that is not finished.  `path` is the
+    file's own; `generation` counts how often it was taken as new after it had changed; `renamed`
+    is the path (or the name, where there was none) that it had before.
+    """
+
+    source: str
+    path: str | None = None
+    digest: str | None = None
+    position: int | None = None
+    part: int | None = None
+    label: str | None = None
+    head: str | None = None
+    generation: int = 0
+    renamed: str | None = None
+
+    @property
+    def batch_id(self) -> str | None:
+        """The id that the content gives, or None."""
+        if self.digest is None:
+            return None
+        return f"{self.digest}@{self.position}{'' if self.part is None else f'#{self.part}'}"
+
+
+class Verdict(Enum):
+    """What a source is, beside what is known."""
+
+    NEW = "nothing of it is known"
+    KNOWN = "it goes on where it ended"
+    RENAMED = "it goes on where a file ended that is no longer there"
+    ALIKE = "it begins with all of another file, which is still there"
+    SHORTER = "it ends before what was learned of it"
+    CHANGED = "what was learned of it is no longer there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeAt:
+    """Where to go on: a place, the running hash and the number of lines before it.
+
+    Of the stretch from there to `until` (hash `digest`), `part` records are done already.
+    `earlier` is the place by which it was judged.
+    """
+
+    place: int = 0
+    running: Any = None
+    lines: int = 0
+    part: int = 0
+    until: int | None = None
+    digest: str = ""
+    generation: int = 0
+    verdict: Verdict = Verdict.NEW
+    earlier: Place | None = None
+
+
+class KnownPlaces:
+    """All places that steps have ended at, by source and by content.
+
+    Paths are kept relative to `base`, the folder of the run, so that a run may be moved or
+    copied together with its files.
+    """
+
+    def __init__(self, base: Path, places: Iterable[Place] = ()) -> None:
+        self._base = base.resolve()
+        self._sources: dict[_Key, list[Place]] = {}  # oldest first
+        self._newest: dict[str, _Key] = {}  # by path
+        self._heads: dict[str, set[_Key]] = {}  # by the beginning of a text
+        self._lengths: set[int] = set()  # of the beginnings
+        self._digests: dict[str, set[_Key]] = {}  # by the hash of a whole file, or a name
+        for place in places:
+            self.add(place)
+
+    def path_of(self, path: Path) -> str:
+        """Return what a file is known by, however it was named."""
+        try:
+            return os.path.relpath(path.resolve(), self._base)
+        except ValueError:  # another drive
+            return str(path.resolve())
+
+    def add(self, place: Place) -> None:
+        """Remember a place."""
+        digest = place.digest
+        if digest is None or place.position is None:
+            return
+        if place.path is None and Path(place.source).is_file():  # of a run that kept no paths
+            place = replace(place, path=self.path_of(Path(place.source)))
+        key = _key(place)
+        if place.renamed is not None and place.path is not None:
+            for old in ((place.renamed, "", place.generation), ("", place.renamed, 0)):
+                self._rename(old, place.path)
+        self._sources.setdefault(key, []).append(place)
+        if place.path is not None:
+            self._newest[place.path] = key
+        if place.head is None:
+            self._digests.setdefault(digest, set()).add(key)
+        else:
+            self._heads.setdefault(place.head, set()).add(key)
+            self._lengths.add(int(place.head.split()[0]))
+
+    def of(self, path: Path) -> list[Place]:
+        """Return the places of a file, of its newest generation."""
+        key = self._newest.get(self.path_of(path))
+        return [] if key is None else self._sources[key]
+
+    def begins(self, data: bytes) -> list[list[Place]]:
+        """Return the places of each text that begins like this one."""
+        keys = {key for n in self._lengths for key in self._heads.get(head_of(data, n), ())}
+        return [self._sources[key] for key in sorted(keys)]
+
+    def whole(self, digest: str) -> list[Place]:
+        """Return how far each file, or name, with this digest has been taken."""
+        return [self._sources[key][-1] for key in sorted(self._digests.get(digest, ()))]
+
+    def judge(self, candidates: Iterable[Place], path: Path) -> ResumeAt:
+        """Say whether a new path goes on where one of these sources ended, all of which it holds.
+
+        If so, it takes their place.
+        """
+        alike = None
+        for place in candidates:
+            if self._is_there(place):
+                alike = place
+                continue
+            self._rename(_key(place), self.path_of(path))
+            return ResumeAt(verdict=Verdict.RENAMED, earlier=place)
+        return ResumeAt(verdict=Verdict.NEW if alike is None else Verdict.ALIKE, earlier=alike)
+
+    def moved(self, place: Place, files: Iterable[Path]) -> bool:
+        """Tell whether what was learned of a file is in another one now, as when logs rotate."""
+        for path in files:
+            if self.path_of(path) != place.path and not self.of(path) and holds(path, place):
+                self._rename(_key(place), self.path_of(path))
+                return True
+        return False
+
+    def _is_there(self, place: Place) -> bool:
+        newest = place.path is not None and self._newest.get(place.path)
+        if not newest or newest[2] != place.generation:
+            return False
+        return holds(self._base / newest[0], place)
+
+    def _rename(self, old: _Key, path: str) -> None:
+        """Give what is known of a source to the path that it has now."""
+        if old not in self._sources or old[0] == path:
+            return
+        if self._newest.get(old[0]) == old:
+            del self._newest[old[0]]
+        new = self._newest[path] = (path, "", old[2])
+        self._sources[new] = [replace(p, path=path) for p in self._sources.pop(old)]
+        for index in (self._heads, self._digests):
+            for keys in index.values():
+                if old in keys:
+                    keys.remove(old)
+                    keys.add(new)
+
+
+def _key(place: Place) -> _Key:
+    return (place.path or "", "" if place.path else place.source, place.generation)
+
+
+def holds(path: Path, place: Place) -> bool:
+    """Tell whether a file still has, or begins with, what was learned up to a place."""
+    if not path.is_file():
+        return False
+    try:
+        if place.head is None:
+            return file_digest(path) == place.digest
+        digest, left = new_hash(), int(place.position or 0)
+        with closing(Octets(path)) as octets:
+            while left and (more := octets.read(min(BLOCK, left))):
+                digest.update(more)
+                left -= len(more)
+    except FileError:
+        return False
+    return not left and str(digest.hexdigest()) == place.digest

@@ -1,0 +1,38 @@
+"""A source as one table with all its columns, for what needs everything at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortide.errors import FileError
+from tensortide.sources.bytestream import complaints
+from tensortide.sources.files import KINDS, list_files, open_feed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_source(source: str) -> pa.Table:
+    """Return the records of a file, of all files of a folder in the order of their names, or of -.
+
+    Standard input is read as JSON lines if it begins with a brace, else as CSV.
+    """
+    import pyarrow as pa
+
+    paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]
+    if not paths:
+        raise FileError(f"{source}: has no file of a known kind ({', '.join(sorted(KINDS))}).")
+    tables = []
+    for path in paths:
+        feed = open_feed(path)
+        try:
+            with complaints(feed.name):
+                tables.append(feed.whole())
+        finally:
+            feed.close()
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise FileError(f"{source}: the files do not fit together: {reason}.") from None

@@ -1,0 +1,259 @@
+"""A file is its path: grown, renamed, copied, changed, rotated, written while it is read."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+import tensortide as tt
+from tensortide.core.tensor.dense_box import Complete
+from tensortide.sources.bytestream import Octets
+from tensortide.sources.text import TextFeed
+from tensortide.tracker.feeding import Drive, _follower, _one, cut_of, roles_of
+from tensortide.tracker.verify import check_run
+from tests.models import fingerprint
+from tests.sources.samples import by_hand, created, rows, write
+
+MODES = {"modes": ["place", "day"], "value": "n"}
+ADDING = MODES | {"combine": "add", "duplicates": "sum"}
+
+
+def history(run):
+    """Every cell of a run with history and its value."""
+    model = run.model
+    entries = model._model.store.entries
+    if isinstance(entries, Complete):
+        entries = entries.listed
+    cells, values = entries.coords(), entries.all_values()
+    labels = [list(names) for names in model.labels_.values()]
+    return {
+        tuple(labels[m][i] for m, i in enumerate(cell)): float(value)
+        for cell, value in zip(cells, values, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz", "a.parquet", "a.arrow"])
+def test_a_renamed_file_goes_on_and_a_copy_beside_it_is_another_file(tmp_path, name):
+    records = rows(4)
+    source = write(tmp_path / name, records)
+    with created(tmp_path / "run") as run:
+        run.track(source, step_by="reported")
+        renamed, copy = tmp_path / f"b-{name}", tmp_path / f"c-{name}"
+        shutil.move(source, renamed)
+        done = run.track(renamed)
+        assert (done.steps, done.skipped[0].why) == (0, f"is {source}, renamed, with nothing new")
+        shutil.copy(renamed, copy)
+        done = run.track([renamed, copy])
+        assert done.steps == 4
+        assert any("both are there" in note.why for note in done.skipped)
+        assert run.track([renamed, copy]).steps == 0  # also when asked again
+    with tt.Tracker.open(tmp_path / "run") as run:
+        assert run.track([renamed, copy]).steps == 0
+        write(renamed, [*records, ("Kiel", 1, "2026-01-05", 4, 5.0)])
+        if name.endswith(("parquet", "arrow")):  # which is written whole each time
+            with pytest.raises(tt.InputError, match="has changed since it was learned"):
+                run.track([renamed, copy])
+        else:
+            assert run.track([renamed, copy]).records == 1
+
+
+def test_events_of_files_that_stand_side_by_side_are_all_counted(tmp_path):
+    """Days that begin alike, and one that equals another, step by step and learned together."""
+    days = {"day1": "AABB", "day2": "AABBC", "day3": "AABB"}
+    folder = tmp_path / "events"
+    folder.mkdir()
+    for name, places in days.items():
+        text = "place,kind\n" + "".join(f"{p},x\n" for p in places)
+        (folder / f"{name}.csv").write_text(text)
+    counts = Counter("".join(days.values()))
+    expected = {(place, "x"): float(n) for place, n in counts.items()}
+    made = {"modes": ["place", "kind"], "duplicates": "count", "combine": "add"}
+    for first in (1, 2, 3):
+        with tt.Tracker.create(tmp_path / f"run{first}", 1, "gocpt", **made) as run:
+            done = run.track(folder, step_files=True, first=first)
+            assert done.records == 13
+            assert sum("both are there" in note.why for note in done.skipped) == 2
+            assert history(run) == expected
+            assert run.track(folder).records == 0
+    with tt.Tracker.open(tmp_path / "run2") as run:
+        assert run.track(folder).records == 0
+        assert history(run) == expected
+
+
+def test_files_that_only_begin_alike_are_two_files(tmp_path):
+    head = "place,day,n\nA,1,1\nB,1,2\n"
+    (tmp_path / "mon.csv").write_text(head + "A,2,3\nB,2,4\n")
+    (tmp_path / "tue.csv").write_text(head + "A,3,5\nB,3,6\n")
+    with tt.Tracker.create(tmp_path / "run", 1, **MODES) as run:
+        assert run.track(tmp_path / "mon.csv", step_rows=2).records == 4
+        assert run.track(tmp_path / "tue.csv").records == 4
+        assert run.track([tmp_path / "mon.csv", tmp_path / "tue.csv"]).records == 0
+
+
+def test_a_run_that_is_moved_or_copied_with_its_files_goes_on(tmp_path):
+    (tmp_path / "here").mkdir()
+    source = write(tmp_path / "here" / "a.csv", rows(4))
+    with created(tmp_path / "here" / "run") as run:
+        run.track(source, step_by="reported")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    with tt.Tracker.open(tmp_path / "there" / "run") as run:
+        assert run.track(tmp_path / "there" / "a.csv").steps == 0
+    shutil.move(tmp_path / "here" / "run", tmp_path / "run")
+    with tt.Tracker.open(tmp_path / "run") as run:  # the run alone: its file is found by content
+        assert run.track(source).steps == 0
+
+
+def test_logs_that_rotate_are_learned_once(tmp_path):
+    log, old = tmp_path / "log.csv", tmp_path / "log.1.csv"
+    log.write_text("place,day,n\nA,1,1\nB,1,2\n")
+    with tt.Tracker.create(tmp_path / "run", 1, "gocpt", **ADDING) as run:
+        run.track(log, step_files=True)
+        log.rename(old)
+        log.write_text("place,day,n\nA,2,3\nB,2,4\n")  # as long as the one before
+        assert run.track([log, old]).records == 2
+        with log.open("a") as file:
+            file.write("A,3,5\n")
+        assert run.track([log, old]).records == 1
+    with tt.Tracker.open(tmp_path / "run") as run:
+        assert run.track([log, old]).records == 0
+        expected = {("A", 1): 1.0, ("B", 1): 2.0, ("A", 2): 3.0, ("B", 2): 4.0, ("A", 3): 5.0}
+        assert history(run) == expected
+
+
+def corrected(tmp_path, name, **made):
+    """A run of a file, one value of which is corrected afterwards."""
+    records = rows(6)
+    source = write(tmp_path / name, records)
+    with created(tmp_path / "run", **made) as run:
+        run.track(source, step_by="reported", first=2)
+    changed = [(*r[:4], r[4] + (5 if i == len(records) // 2 else 0)) for i, r in enumerate(records)]
+    write(source, changed)
+    return source, records, changed
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("method", ["gocpte", "gocpt"])
+def test_a_corrected_export_is_asked_about_and_nothing_is_learned(tmp_path, name, method):
+    source, records, changed = corrected(tmp_path, name, method=method)
+    with tt.Tracker.open(tmp_path / "run") as run:
+        before = fingerprint(run.model)
+        with pytest.raises(tt.InputError, match=r"--changed-file replace .* --changed-file new"):
+            run.track(source)
+        assert fingerprint(run.model) == before
+        done = run.track(source, changed_file="new")
+        assert done.records == len(records)
+        assert run.track(source).records == 0  # known again, as it is now
+        if method == "gocpt":  # what a later record says replaces what an earlier one said
+            last = {(r[0], r[1], r[2]): r[4] for r in changed}
+            values = run.model._model.store.entries.all_values()
+            assert sorted(values.tolist()) == sorted(last.values())
+
+
+@pytest.mark.parametrize(
+    ("method", "adding"), [("gocpte", False), ("gocpt", False), ("gocpt", True)]
+)
+def test_replaced_a_run_equals_one_on_the_new_file(tmp_path, method, adding):
+    made = {"combine": "add", "duplicates": "sum"} if adding else {}
+    source, _, _ = corrected(tmp_path, "a.csv", method=method, **made)
+    with tt.Tracker.open(tmp_path / "run") as run:
+        run.track(source, changed_file="replace")
+        with created(tmp_path / "fresh", method=method, **made) as fresh:
+            fresh.track(source, step_by="reported", first=2)
+            assert fingerprint(run.model) == fingerprint(fresh.model)
+            kept = ["number", "batch_id", "kind", "records", "step", "prequential_error"]
+            assert run.batches().select(kept).equals(fresh.batches().select(kept))
+        assert run.track(source).records == 0
+    assert all(found.good for found in check_run(tmp_path / "run"))
+    with tt.Tracker.open(tmp_path / "run") as run:
+        assert run.track(source).records == 0
+
+
+def test_what_is_gone_cannot_be_learned_again(tmp_path):
+    source, _, _ = corrected(tmp_path, "a.csv")
+    other = write(tmp_path / "b.csv", [("Kiel", 1, "2026-02-01", 9, 5.0)])
+    with tt.Tracker.open(tmp_path / "run") as run:
+        run.track(other)
+        other.unlink()
+        before = fingerprint(run.model)
+        with pytest.raises(tt.InputError, match=r"b\.csv is no longer there"):
+            run.track(source, changed_file="replace")
+        assert fingerprint(run.model) == before
+        write(other, [("Kiel", 1, "2026-02-01", 9, 5.0)])
+        run.ingest({"place": ["Ulm"], "age": [1], "date": ["2026-02-02"], "count": [1.0]})
+        with pytest.raises(tt.InputError, match="records from Python did not come from one"):
+            run.track(source, changed_file="replace")
+
+
+def test_lines_that_are_dropped_at_the_end_are_a_change(tmp_path):
+    records = rows(4)
+    source = write(tmp_path / "a.csv", records)
+    with created(tmp_path / "run") as run:
+        run.track(source, step_by="reported")
+        write(source, records[:-20])
+        with pytest.raises(tt.InputError, match="become shorter than what was learned"):
+            run.track(source)
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_a_file_that_grows_while_it_is_read_is_learned_once(tmp_path, growing, monkeypatch):
+    """It was opened with `n` bytes; the rest is there when its first step is marked."""
+    text = "place,day,n\n" + "".join(f"{p},{d},{d}.25\n" for d in range(1, 90) for p in "AB")
+    data = text.encode()
+    expected = {(p, d): d + 0.25 for d in range(1, 90) for p in "AB"}
+    header = data.index(b"\n") + 1
+    (tmp_path / "all.csv").write_bytes(data)
+    sample = _sample(tmp_path / "all.csv")
+    starts = [i + 1 for i in range(header, 2048) if data[i : i + 1] == b"\n"][::7]
+    for n in [*starts, *((s + 3) for s in starts[:5] if growing)]:
+        source = tmp_path / f"{n}.csv"
+        source.write_bytes(data[:n])
+        opened = TextFeed._begin
+
+        def begin(self, kind, opened=opened, source=source):
+            opened(self, kind)
+            source.write_bytes(data)  # another process writes on
+
+        with tt.Tracker.create(tmp_path / f"run{n}", 1, "gocpt", **ADDING) as run:
+            drive = Drive(cut_of(None, None, True), changed_file="stop")
+            roles = roles_of(run, sample, drive, True)
+            follow = Drive(watch=growing)
+            with monkeypatch.context() as patch:
+                patch.setattr(TextFeed, "_begin", begin)
+                _take(run, source, roles, follow)
+            _take(run, source, roles, follow)
+            _take(run, source, roles, follow)
+            assert history(run) == expected, n
+
+
+def _sample(source):
+    feed = TextFeed(source, "csv")
+    sample = feed.sample()
+    feed.close()
+    return sample
+
+
+def _take(run, source, roles, drive):
+    """Look at a file once, as `--watch` does each time."""
+    follower = _follower(run, roles, drive)
+    for _ in _one(follower, source, drive, None):
+        pass
+
+
+def test_reading_stops_at_the_size_that_a_file_had(tmp_path):
+    source = tmp_path / "a.csv"
+    source.write_bytes(b"12345")
+    with closing(Octets(source)) as octets:
+        with source.open("ab") as file:
+            file.write(b"678")
+        assert octets.read() == b"12345"
+        assert octets.read() == b""
+
+
+def test_by_hand_and_by_file_is_the_same(tmp_path):
+    records = rows(4)
+    with created(tmp_path / "run") as run:
+        run.track(write(tmp_path / "a.csv", records), step_by="reported")
+        assert fingerprint(run.model) == fingerprint(by_hand(records))

@@ -164,12 +164,14 @@ def tracker(found: Found) -> None:
 def _ledger(found: Found, name: str, file: Path) -> None:
     """Remember what a ledger holds of the model and of each batch."""
     db = sqlite3.connect(file)
+    columns = [row[1] for row in db.execute("PRAGMA table_info(surprises)")]
+    expected = "expected" if "expected" in columns else "predicted"  # before version 2
     tables = {
         "factors": "SELECT place, rows FROM factors ORDER BY place",
         "labels": "SELECT mode, position, label FROM labels ORDER BY mode, position",
         "arrays": "SELECT name, dtype, shape, data FROM arrays ORDER BY name",
         "quarantine": "SELECT line, reason, record FROM quarantine ORDER BY rowid",
-        "surprises": "SELECT cell, value, predicted FROM surprises ORDER BY rowid",
+        "surprises": f"SELECT cell, value, {expected} FROM surprises ORDER BY rowid",
     }
     for table, query in tables.items():
         found[f"{name} {table}"] = repr(db.execute(query).fetchall())

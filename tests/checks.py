@@ -104,7 +104,7 @@ def check_unseen_labels_are_survived_or_refused_with_a_way_out(name):
     batch = table(x, [10])
     extra = {"place": ["new"], "kind": ["a"], "day": batch["day"][:1], "count": [0.5]}
     both = {key: batch[key] + extra[key] for key in batch}
-    cannot = model._model.recipe.limits.one_mode
+    cannot = model._model.method.limits.one_mode
     if taken_or_refused(model, both, cannot, f"'{name}'.*'place' and 'day'.*gocpte"):
         assert model.shape_ == (7, 4, 11)
     with pytest.raises(tt.InputError, match="place.*nowhere"):
@@ -116,7 +116,7 @@ def check_old_cells_are_taken_or_refused_with_a_way_out(name):
     model = streamed(name, 10, x)
     batch = table(x, [10])
     late = {key: batch[key] + table(x, [2])[key][:1] for key in batch}
-    cannot = model._model.recipe.limits.new_cells
+    cannot = model._model.method.limits.new_cells
     if taken_or_refused(model, late, cannot, f"'{name}'.*1 of the 25.*gocpte"):
         assert model.n_steps_ == 4
 
@@ -125,7 +125,7 @@ def check_holes_are_taken_or_refused_with_a_way_out(name):
     x = tensor()
     model = streamed(name, 10, x)
     batch = {key: column[:-3] for key, column in table(x, [10]).items()}
-    cannot = model._model.recipe.limits.complete
+    cannot = model._model.method.limits.complete
     if taken_or_refused(model, batch, cannot, f"'{name}'.*21 of 24.*'olstec'"):
         assert np.isfinite(model.predict(table(x, [10]))).all()
 

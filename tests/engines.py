@@ -27,15 +27,15 @@ def change_of(case, *, economy: bool, absent_zero: bool = False, weighted: bool 
         shape = tuple(len(p) for p in positions)
     cells = distinct_cells(coords, case.values, weights, shape, "error")
     return Change(
-        old,
-        new,
-        cells.entries(),
-        positions,
-        cells.coords,
-        1.0,
-        1,
-        int(np.argmax(new)),
-        absent_zero,
+        old_shape=old,
+        new_shape=new,
+        entries=cells.entries(),
+        positions=positions,
+        arrived=cells.coords,
+        n_seen=1.0,
+        step=1,
+        time=int(np.argmax(new)),
+        absent_zero=absent_zero,
     )
 
 

@@ -90,7 +90,10 @@ def test_full_objective_without_reconstruction_and_with_decay_is_online_sgd(seed
     cells = np.argwhere(~np.isnan(x))
     work = workspace(factors, shape)
     entries = entries_of(cells, x[tuple(cells.T)], shape)
-    change = Change(shape, shape, entries, (None,) * 3, cells.astype(np.int32), 0, 0, 2, False)
+    change = Change(
+        old_shape=shape, new_shape=shape, entries=entries, positions=(None,) * 3,
+        arrived=cells.astype(np.int32), n_seen=0, step=0, time=2, absent_zero=False,
+    )  # fmt: skip
     fade = faded(work, change, gamma)
     listed, boxes = observed_rows(work, fade.entries)
     ours = Objective(work, listed, boxes, 0.3)

@@ -91,9 +91,9 @@ def test_cells_that_are_asked_for_have_the_same_limit(tmp_path, small):
     source.write_bytes(endless("a.csv", 9))
     with created(tmp_path / "run") as run:
         run.ingest(dict(zip([*MODES, "reported", "count"], zip(*GOOD, strict=True), strict=True)))
-        model = run.model
+        modes = run.model._model.modes
     with pytest.raises(tt.FileError, match="cells.csv, line 10: it is longer than"):
-        read_cells(model, str(source))
+        read_cells(modes, str(source))
 
 
 @pytest.mark.parametrize("before", [0, 1, 50])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,6 +20,8 @@ from tensortide.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tensortide.online.reading import Unknown
 
 
 def show_info(run: Path, *, as_json: bool) -> None:
@@ -110,9 +112,9 @@ def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | N
 
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
-    table = read_cells(model, cells)
+    table = read_cells(model._fitted().modes, cells)
     try:
-        values = model.predict(table, unknown=unknown)
+        values = model.predict(table, unknown=cast("Unknown", unknown))
     except InputError as error:
         raise InputError(str(error).replace("pass unknown='nan'", "say --unknown nan")) from None
     answer = table.append_column("predicted", pa.array(values))

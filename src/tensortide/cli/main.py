@@ -145,11 +145,14 @@ def track(
 
     Example: tensortide track reports/ --into run --modes place,age,date --value count
     """
-    from tensortide.cli.track import Asked, run_track
+    from tensortide.cli.track import ModelOptions, run_track
     from tensortide.tracker.feeding import Drive, cut_of
 
     names = None if modes is None else [name.strip() for name in modes.split(",")]
-    asked = Asked(rank, method, names, value, absent, duplicates, combine, loss, seed)
+    asked = ModelOptions(
+        rank=rank, method=method, modes=names, value=value, absent=absent, duplicates=duplicates,
+        combine=combine, loss=loss, seed=seed,
+    )  # fmt: skip
     cut = cut_of(step_by, step_rows, step_files)
     drive = Drive(cut, on_bad, first, watch, every, changed_file=changed_file)
     run_track(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -36,14 +36,15 @@ from tensortide.wording import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tensortide.online.parameters import Absent, Combine, Duplicates
     from tensortide.sources.files import Feed
 
 #: Steps over which the fitness that is shown is averaged.
 RECENT = 20
 
 
-@dataclass(frozen=True)
-class Asked:
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
     """What the user said about the model of the run; None where nothing was said."""
 
     rank: int | None
@@ -58,7 +59,7 @@ class Asked:
 
 
 def run_track(
-    sources: Sequence[str], into: Path, asked: Asked, drive: Drive, *,
+    sources: Sequence[str], into: Path, asked: ModelOptions, drive: Drive, *,
     keep_surprises: bool | None, wait: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Begin or continue a run and take all that is new."""
@@ -96,7 +97,7 @@ def run_track(
 
 @contextmanager
 def _run(
-    sources: Sequence[str], feed: Feed | None, into: Path, asked: Asked, drive: Drive,
+    sources: Sequence[str], feed: Feed | None, into: Path, asked: ModelOptions, drive: Drive,
     keep_surprises: bool | None, wait: float, screen: Console,
 ) -> Iterator[tuple[Tracker, Roles]]:  # fmt: skip
     """Open the run, or make it from what the sources look like."""
@@ -130,9 +131,9 @@ def _run(
         asked.method or "gocpte",
         modes=roles.modes,
         value=roles.value or "value",
-        absent=asked.absent or "missing",
-        duplicates=duplicates,
-        combine=combine,
+        absent=cast("Absent", asked.absent or "missing"),
+        duplicates=cast("Duplicates", duplicates),
+        combine=cast("Combine", combine),
         loss=asked.loss or "squared",
         seed=asked.seed or 0,
         keep_surprises=keep_surprises,
@@ -143,13 +144,13 @@ def _run(
         yield tracker, roles
 
 
-def _combine(asked: Asked, screen: Console) -> str:
+def _combine(asked: ModelOptions, screen: Console) -> str:
     """Return what a record of a known cell does: events that are counted add up, where they can."""
     if asked.combine is not None or asked.duplicates != "count":
         return asked.combine or "replace"
-    from tensortide.methods.registry import recipe_for
+    from tensortide.methods.registry import method_for
 
-    if recipe_for(asked.method or "gocpte").keeps_history:
+    if method_for(asked.method or "gocpte").keeps_history:
         screen.print("guessed combine: add (later events of a cell add to its count)")
         return "add"
     screen.print(
@@ -180,10 +181,10 @@ def _sample(
         time.sleep(drive.every)
 
 
-def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
+def _check_same(tracker: Tracker, asked: ModelOptions, into: Path) -> None:
     """Refuse options that differ from what the run was begun with."""
     from tensortide.core.losses.standard import loss_for
-    from tensortide.methods.registry import recipe_for, shown
+    from tensortide.methods.registry import method_for, shown
 
     params = tracker.params
     differences = []
@@ -191,7 +192,7 @@ def _check_same(tracker: Tracker, asked: Asked, into: Path) -> None:
         has = params[name]
         if given is None or (name == "value" and params["duplicates"] == "count"):
             continue
-        parts = {"method": recipe_for, "loss": loss_for}
+        parts = {"method": method_for, "loss": loss_for}
         same = parts[name](given) == has if name in parts else given == has
         if not same:
             before = shown(has) if name == "method" else repr(getattr(has, "name", has))

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensortide.arrays import NO_WEIGHTS, Floats, Positions, Shape
 from tensortide.data.batch import Batch
+from tensortide.data.labelled import is_labelled, labelled_table
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 VALUE_ADVICE = " Pass value=... to name the column of values."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Arrival:
     """Records as positions in the tensor as it will be, and the labels that are new.
 
@@ -70,6 +71,8 @@ class Modes:
     @classmethod
     def for_records(cls, records: Any, names: tuple[str, ...] | None, value: str) -> Modes:
         """Set up empty modes that fit the first records."""
+        if is_labelled(records):
+            records = labelled_table(records, value)
         if is_table(records):
             table = Table(records)
             if not table.n_records:
@@ -122,6 +125,8 @@ class Modes:
         append_along: int | None = None,
     ) -> Arrival:
         """Turn any kind of records into positions."""
+        if is_labelled(records):
+            records, mask = labelled_table(records, value, mask), None
         if isinstance(records, Batch) or is_table(records):
             if mask is not None:
                 raise InputError("mask goes with an array; records list observed cells only.")
@@ -207,7 +212,10 @@ class Modes:
     ) -> Arrival:
         old = self.shape
         new = tuple(size + len(labels) for size, labels in zip(old, fresh, strict=True))
-        return Arrival(coords, values, weights, tuple(fresh), old, new)
+        return Arrival(
+            listed=coords, values=values, weights=weights, fresh=tuple(fresh), old_shape=old,
+            new_shape=new,
+        )  # fmt: skip
 
     def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
         named = self._named()
@@ -284,7 +292,10 @@ class Modes:
         from tensortide.core.tensor.dense_box import Complete  # brings the compiler
 
         block = Complete(dense)
-        return Arrival(None, dense.ravel(), NO_WEIGHTS, tuple(fresh), self.shape, new, block)
+        return Arrival(
+            listed=None, values=dense.ravel(), weights=NO_WEIGHTS, fresh=tuple(fresh),
+            old_shape=self.shape, new_shape=new, block=block,
+        )  # fmt: skip
 
     def _check_slices(self, shape: Shape, mode: int) -> None:
         expected = " x ".join("any" if m == mode else str(s) for m, s in enumerate(self.shape))

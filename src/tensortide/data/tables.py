@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,17 @@ from tensortide.arrays import Floats, Positions
 from tensortide.data.arrow import arrow_columns, finer_than_microseconds
 from tensortide.errors import InputError
 from tensortide.validate import check_values
+
+
+class _WithColumns(Protocol):
+    """A table of pandas, polars, pyarrow, duckdb, or what narwhals knows besides."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+#: What is taken for a table of records.
+TableLike: TypeAlias = Mapping[str, Any] | _WithColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tensortide.online.score import fitness
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tensortide.online.parameters import Absent, Duplicates
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Task:
         """Return an empty model for these records."""
         return OnlineCP(
             self.rank if rank is None else rank, method, modes=self.modes, value=self.value,
-            absent=self.absent, duplicates=self.duplicates, seed=self.seed,
+            absent=cast("Absent", self.absent), duplicates=cast("Duplicates", self.duplicates),
+            seed=self.seed,
         )  # fmt: skip
 
 

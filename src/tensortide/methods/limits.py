@@ -95,9 +95,6 @@ def _old_cells(change: Change) -> int:
     """Return how many cells of the batch lie in the old box."""
     inside = 0
     if not isinstance(change.arrived, Complete):
-        limits = [
-            size if rows is None else int(rows.searchsorted(size))
-            for rows, size in zip(change.positions, change.old_shape, strict=True)
-        ]
+        limits = [change.n_upper(mode) for mode in range(len(change.old_shape))]
         inside = int((change.arrived < limits).all(axis=1).sum())
     return inside

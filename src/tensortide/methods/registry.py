@@ -87,7 +87,7 @@ METHODS: dict[str, Callable[..., Method]] = {
 _LIST = ", ".join(map(repr, METHODS))
 
 
-def recipe_for(method: Any) -> Method:
+def method_for(method: Any) -> Method:
     """Return the method given by name or as what a method's function returns."""
     if isinstance(method, Method):
         return method

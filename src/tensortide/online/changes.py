@@ -32,14 +32,13 @@ class Rules:
     add: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """What a step is about to learn; `absorbed` is the history with it, for methods that keep it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchChange(Change):
+    """A change with the cells that it comes from, and the history with them where that is kept.
 
     `n_grown` of the cells have a new label.
     """
 
-    change: Change
     cells: Cells
     absorbed: Absorbed | None
     n_grown: int
@@ -58,55 +57,51 @@ class Incoming:
 
     def new_cells(self) -> Flags:
         """Return which cells of the batch have a new label."""
-        change = self.change
-        if isinstance(change.arrived, Complete):
-            return np.ones(change.arrived.n_entries, bool)
-        limits = [
-            old if rows is None else int(rows.searchsorted(old))
-            for rows, old in zip(change.positions, change.old_shape, strict=True)
-        ]
-        return np.asarray((change.arrived >= np.array(limits)).any(axis=1))
+        if isinstance(self.arrived, Complete):
+            return np.ones(self.arrived.n_entries, bool)
+        limits = [self.n_upper(mode) for mode in range(len(self.old_shape))]
+        return np.asarray((self.arrived >= np.array(limits)).any(axis=1))
 
     def places(self, which: Positions) -> Positions:
         """Return where some cells of the batch stand in the whole tensor."""
-        change = self.change
-        if isinstance(change.arrived, Complete):
-            local = np.stack(np.unravel_index(which, change.arrived.shape), axis=1)
-            return np.asarray(local + np.array(change.new_shape) - np.array(change.arrived.shape))
-        local = change.arrived[which].astype(np.int64)
-        for mode, positions in enumerate(change.positions):
+        if isinstance(self.arrived, Complete):
+            local = np.stack(np.unravel_index(which, self.arrived.shape), axis=1)
+            return np.asarray(local + np.array(self.new_shape) - np.array(self.arrived.shape))
+        local = self.arrived[which].astype(np.int64)
+        for mode, positions in enumerate(self.positions):
             if positions is not None:
                 local[:, mode] = positions[local[:, mode]]
         return np.asarray(local)
 
-    def counted(self, seen: DistinctCells, arrival: Arrival, *, repeats: bool) -> DistinctCells:
+    def count(self, seen: DistinctCells, arrival: Arrival, *, repeats: bool) -> DistinctCells:
         """Return the count of distinct cells with these; without `repeats` none comes twice."""
-        change = self.change
-        if change.complete and seen.covers(change.old_shape):
-            return seen.filled(change.new_shape)
+        if self.complete and seen.covers(self.old_shape):
+            return seen.filled(self.new_shape)
         coords = arrival.coords if repeats else None
         return seen.after(coords, self.n_grown, len(self.cells.values))
 
 
-def first_cells(rules: Rules, arrival: Arrival) -> Incoming:
-    """Return the cells of first data as a change of an empty tensor."""
+def first_change(rules: Rules, arrival: Arrival) -> BatchChange:
+    """Return first data as a change of an empty tensor."""
     shape, block = arrival.new_shape, arrival.block
     cells = distinct(rules, arrival) if block is None else Cells.of_block(block)
     if block is None and cells.fill(math.prod(shape)):
         block = Complete(cells.values.reshape(shape))
-    change = Change(
-        (0,) * len(shape),
-        shape,
-        cells.entries() if block is None else block,
-        (None,) * len(shape),
-        cells.coords if block is None else block,
-        0,
-        0,
-        int(np.argmax(shape)),
-        rules.absent_zero,
-        block is not None,
+    return BatchChange(
+        old_shape=(0,) * len(shape),
+        new_shape=shape,
+        entries=cells.entries() if block is None else block,
+        positions=(None,) * len(shape),
+        arrived=cells.coords if block is None else block,
+        n_seen=0,
+        step=0,
+        time=int(np.argmax(shape)),
+        absent_zero=rules.absent_zero,
+        complete=block is not None,
+        cells=cells,
+        absorbed=None,
+        n_grown=len(cells.values),
     )
-    return Incoming(change, cells, None, len(cells.values))
 
 
 def distinct(rules: Rules, arrival: Arrival) -> Cells:
@@ -120,10 +115,10 @@ def distinct(rules: Rules, arrival: Arrival) -> Cells:
     )
 
 
-def next_cells(model: Model, arrival: Arrival, retract: Positions | None) -> Incoming:
+def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> BatchChange:
     """Return the change that a batch makes to a model, which stays as it is."""
     old, new = arrival.old_shape, arrival.new_shape
-    time, reads = model.time(arrival), model.recipe.rows_needed
+    time, reads = model.time(arrival), model.method.rows_needed
     grown = arrival.grown_mode()
     along = time if grown is None else grown  # the slices that come, whatever fades
     absorbed: Absorbed | None = None
@@ -153,26 +148,28 @@ def next_cells(model: Model, arrival: Arrival, retract: Positions | None) -> Inc
         block = Complete(cells.values.reshape(box))
     entries: AnyEntries
     if model.store is not None:
-        absorbed = _absorbed(model, model.store, arrival, cells, block, retract, along)
+        absorbed = _absorb(model, model.store, arrival, cells, block, retract, along)
         entries, n_grown = absorbed.store.entries, int(absorbed.grown.sum())
     else:
         entries = cells.entries() if block is None else block
-    change = Change(
-        old,
-        new,
-        entries,
-        positions,
-        cells.coords if block is None else block,
-        model.n_entries,
-        model.n_steps,
-        time,
-        model.rules.absent_zero,
-        complete,
+    return BatchChange(
+        old_shape=old,
+        new_shape=new,
+        entries=entries,
+        positions=positions,
+        arrived=cells.coords if block is None else block,
+        n_seen=model.n_entries,
+        step=model.n_steps,
+        time=time,
+        absent_zero=model.rules.absent_zero,
+        complete=complete,
+        cells=cells,
+        absorbed=absorbed,
+        n_grown=n_grown,
     )
-    return Incoming(change, cells, absorbed, n_grown)
 
 
-def _absorbed(
+def _absorb(
     model: Model,
     store: Store,
     arrival: Arrival,
@@ -182,7 +179,7 @@ def _absorbed(
     time: int,
 ) -> Absorbed:
     """Return the history with the batch, less what is retracted."""
-    decay = model.recipe.forgetting
+    decay = model.method.forgetting
     whole = isinstance(store.entries, Complete) and retract is None and decay == 1.0
     if block is not None and whole:
         return store.append(block, time)

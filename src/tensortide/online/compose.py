@@ -44,7 +44,7 @@ def listed_parts(penalties: Any) -> dict[str | int, list[Part]]:
     return found
 
 
-def composed(
+def compose(
     method: Method, loss: Any, penalties: Any, absent: str, modes: Modes | None = None
 ) -> Method:
     """Return the method with its parts; without modes only to see whether they fit together."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from tensortide.methods.registry import shown
 
 if TYPE_CHECKING:
-    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.reading import ReadOnlyModel
 
 _SHOWN = 8  # components
 
 
-def model_html(model: OnlineCP) -> str:
+def model_html(model: ReadOnlyModel) -> str:
     """Return what the model has seen, and the top labels of its strongest components."""
     method = escape(shown(model.method).strip("'"))
     head = f"<strong>OnlineCP</strong> {method}, rank {model.rank}"

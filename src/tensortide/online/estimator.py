@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,18 +13,19 @@ from tensortide.core.losses.standard import Loss
 from tensortide.core.steps.method import Method
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
-from tensortide.methods.registry import recipe_for, shown
-from tensortide.online.compose import composed
+from tensortide.methods.registry import method_for
+from tensortide.online.compose import compose
 from tensortide.online.info import Info
-from tensortide.online.reading import Reading
+from tensortide.online.parameters import NAMES, Absent, Combine, Duplicates, Penalties
+from tensortide.online.reading import ReadOnlyModel
 from tensortide.validate import check_count, check_factors, check_modes, check_rank
 
 if TYPE_CHECKING:
     from tensortide.online.model import Model
-    from tensortide.online.plan import Ahead
+    from tensortide.online.plan import Plan
 
 
-class OnlineCP(Reading):
+class OnlineCP(ReadOnlyModel):
     """A rank-R CP model of a tensor that grows, fills up and is corrected.
 
     Parameters
@@ -76,11 +76,11 @@ class OnlineCP(Reading):
         *,
         modes: Sequence[str] | None = None,
         value: str = "value",
-        absent: str = "missing",
-        duplicates: str = "last",
-        combine: str = "replace",
+        absent: Absent = "missing",
+        duplicates: Duplicates = "last",
+        combine: Combine = "replace",
         loss: str | Loss = "squared",
-        penalties: Mapping[str | int, Any] | None = None,
+        penalties: Penalties | None = None,
         seed: Any = 0,
         threads: int | None = None,
     ) -> None:
@@ -98,6 +98,21 @@ class OnlineCP(Reading):
         self._model: Model | None = None
         self._used: dict[str, Any] = {}  # the parameters that the fitted model has
         self._check()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor parameters; those of a fitted model take effect at the next fit."""
+        before = self.get_params()
+        for name, value in params.items():
+            if name not in NAMES:
+                raise InputError(f"there is no parameter {name!r}; there are {', '.join(NAMES)}.")
+            setattr(self, name, value)
+        try:
+            self._check()
+        except InputError:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+        return self
 
     # ------------------------------------------------------------------ learning
 
@@ -149,14 +164,24 @@ class OnlineCP(Reading):
             if retract is not None:
                 raise NotFittedError("there is nothing to retract from before the first data.")
             return self.fit(records, mask=mask).info_
-        ahead = self._plan(records, retract, mode, mask)
-        info = self._model.nothing() if ahead is None else self._model.adopt(ahead)
-        self.info_ = replace(info, seconds=time.perf_counter() - began)
-        return self.info_
+        plan = self._plan(records, retract, mode, mask)
+        if plan is None:
+            self.info_ = replace(self._model.nothing(), seconds=time.perf_counter() - began)
+            return self.info_
+        info = replace(plan.info, seconds=time.perf_counter() - began)
+        before = self.info_
+        try:
+            self.info_ = info
+            return self._model.adopt(replace(plan, info=info))
+        except BaseException:
+            self.info_ = before
+            raise
+
+    partial_fit = update  # scikit-learn's name
 
     def _plan(
         self, records: Any, retract: Any = None, mode: int | str = -1, mask: Any = None
-    ) -> Ahead | None:
+    ) -> Plan | None:
         """Compute the next step of a fitted model and take nothing over yet."""
         model = self._fitted()
         cells = None if retract is None else self._retracted(model, retract)
@@ -176,9 +201,13 @@ class OnlineCP(Reading):
         number = check_rank(rank)
         model = self._fitted()
         changed, lost = model.with_rank(number, self._rng(model.n_steps, model.rank))
-        self._model, self.rank = changed, number
-        self._used["rank"] = number
-        return lost
+        before = self.rank, self._used
+        try:
+            self._model, self.rank, self._used = changed, number, self._used | {"rank": number}
+            return lost
+        except BaseException:
+            self._model, (self.rank, self._used) = model, before
+            raise
 
     def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
         """Forget labels of a mode: their rows, and their entries where history is kept."""
@@ -187,37 +216,6 @@ class OnlineCP(Reading):
         keep = np.ones(model.modes.shape[index], bool)
         keep[model.modes.positions_of(index, labels)] = False
         self._model = model.without_rows(index, keep)
-
-    # ------------------------------------------------------------------ keeping
-
-    def copy(self) -> OnlineCP:
-        """Return an independent model."""
-        other = OnlineCP(**self.get_params())
-        if self._model is not None:
-            other._model, other.info_ = self._model.copy(), self.info_
-            other._used = dict(self._used)
-        return other
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to one file: arrays and JSON, no pickle.  Replaces it whole or not."""
-        from tensortide.online.saved import save_model
-
-        save_model(self._used, self._fitted(), Path(path))
-
-    def __repr__(self) -> str:
-        """Show the parameters that matter and what the model has seen."""
-        method = shown(self.method)
-        if self._model is None:
-            return f"OnlineCP(rank={self.rank}, method={method}, not fitted)"
-        names = self._model.modes.names
-        shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
-        return f"OnlineCP(rank={self.rank}, method={method}, {shape}, step {self.n_steps_})"
-
-    def _repr_html_(self) -> str:
-        """Show the model in a notebook: what it has seen, and who is in its components."""
-        from tensortide.online.display import model_html
-
-        return model_html(self)
 
     # ------------------------------------------------------------------ inside
 
@@ -236,7 +234,7 @@ class OnlineCP(Reading):
         from tensortide.progress import watched_sweeps
 
         modes = Modes.for_records(records, check_modes(self.modes, self.value), self.value)
-        recipe = composed(recipe_for(self.method), self.loss, self.penalties, self.absent, modes)
+        method = compose(method_for(self.method), self.loss, self.penalties, self.absent, modes)
         arrival = modes.read(records, self.value, counting=self.duplicates == "count", mask=mask)
         if not len(arrival.values):
             raise InputError("there are no records to prepare from.")
@@ -246,7 +244,7 @@ class OnlineCP(Reading):
         most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
         with watched_sweeps(most, show=progress) as tell:
             return Model.prepared(
-                recipe,
+                method,
                 rules,
                 modes,
                 arrival,
@@ -260,7 +258,7 @@ class OnlineCP(Reading):
     def _retracted(self, model: Model, retract: Any) -> Any:
         if model.store is None:
             raise InputError(
-                f"method {model.recipe.name!r} keeps no history, so it cannot forget single "
+                f"method {model.method.name!r} keeps no history, so it cannot forget single "
                 "cells; use method='gocpt'."
             )
         return model.modes.cells(retract)

@@ -31,11 +31,11 @@ from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.methods.limits import check_first, check_no_memory, check_step
-from tensortide.online.changes import Incoming, Rules, first_cells, next_cells
+from tensortide.online.changes import BatchChange, Rules, first_change, next_change
 from tensortide.online.compose import loss_of, ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.info import Info
-from tensortide.online.plan import Ahead
+from tensortide.online.plan import Plan, report_step
 from tensortide.online.surprise import Judged
 from tensortide.validate import check_rank_for
 
@@ -45,7 +45,8 @@ class Model:
 
     def __init__(
         self,
-        recipe: Method,
+        *,
+        method: Method,
         rules: Rules,
         modes: Modes,
         factors: Factors,
@@ -56,7 +57,7 @@ class Model:
         memory: Memory | None = None,
         dispersion: Dispersion | None = None,
     ) -> None:
-        self.recipe = recipe
+        self.method = method
         self.rules = rules
         self.modes = modes
         self.factors = factors
@@ -70,7 +71,7 @@ class Model:
     @classmethod
     def prepared(
         cls,
-        recipe: Method,
+        method: Method,
         rules: Rules,
         modes: Modes,
         arrival: Arrival,
@@ -82,35 +83,44 @@ class Model:
     ) -> tuple[Model, Info]:
         """Make a model from first data, from random factors or from those given."""
         shape = arrival.new_shape
-        first = first_cells(rules, arrival)
-        change, cells = first.change, first.cells
-        check_values(loss_of(recipe), cells.values)
-        check_unit(loss_of(recipe), cells.values)
+        change = first_change(rules, arrival)
+        cells, loss = change.cells, loss_of(method)
+        check_values(loss, cells.values)
+        check_unit(loss, cells.values)
         known = modes.copy()
         if effort.given is not None:  # rows that are given can be held fixed
             known.append(arrival.fresh)
         fresh = arrival.fresh if effort.given is None else ((),) * len(shape)
-        change = replace(change, ties=ties_for(recipe, known, fresh))
+        change = replace(change, ties=ties_for(method, known, fresh))
         check_rank_for(rank, len(cells.values))
-        _check_given(recipe, modes, effort.given)
-        check_first(recipe, modes, change)
+        _check_given(method, modes, effort.given)
+        check_first(method, modes, change)
         try:
-            best = prepare(preparation(recipe), change, rank, rng, effort, run, on_sweep)
+            best = prepare(preparation(method), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _named(error, modes, arrival, (None,) * len(shape)) from None
-        if loss_of(recipe).name not in ("bernoulli", "custom"):  # whose zero is no small value
-            _judge_ridge(recipe.beta, best, cells)
+        if loss.name not in ("bernoulli", "custom"):  # whose zero is no small value
+            _judge_ridge(method.beta, best, cells)
         modes = modes.copy()
         modes.append(arrival.fresh)
-        store = Store(change.entries) if recipe.keeps_history else None
+        store = Store(change.entries) if method.keeps_history else None
         seen = DistinctCells()
         if store is None:
-            seen = first.counted(seen, arrival, repeats=not recipe.limits.new_cells)
-        factors = Factors(_revived(recipe, best.rows, rng) if effort.max_sweeps else best.rows)
-        memory = begin(recipe, factors.rows(), change)
-        fitted = loss_of(recipe).mean(_fitted(best.rows, first))
-        spread = Dispersion.first(loss_of(recipe), cells.values, fitted)
-        model = cls(recipe, rules, modes, factors, store, seen, 1, change.time, memory, spread)
+            seen = change.count(seen, arrival, repeats=not method.limits.new_cells)
+        factors = Factors(_revive(method, best.rows, rng) if effort.max_sweeps else best.rows)
+        fitted = loss.mean(_fitted(best.rows, change))
+        model = cls(
+            method=method,
+            rules=rules,
+            modes=modes,
+            factors=factors,
+            store=store,
+            seen=seen,
+            n_steps=1,
+            grown_last=change.time,
+            memory=begin(method, factors.rows(), change),
+            dispersion=Dispersion.first(loss, cells.values, fitted),
+        )
         info = Info(
             step=1,
             entries=len(cells.values),
@@ -151,7 +161,7 @@ class Model:
         Where slices fade by age, it stays the one that grew first.
         """
         growing = arrival.grown_mode()
-        if isinstance(self.recipe, Recipe) and self.recipe.slice_decay < 1.0 and self.n_steps > 1:
+        if isinstance(self.method, Recipe) and self.method.slice_decay < 1.0 and self.n_steps > 1:
             growing = None
         return self.grown_last if growing is None else growing
 
@@ -161,82 +171,81 @@ class Model:
 
     def plan(
         self, arrival: Arrival, retract: Positions | None = None, run: Run = serially
-    ) -> Ahead | None:
-        """Compute a step and write nothing; None where the batch changes nothing."""
+    ) -> Plan | None:
+        """Compute a step, its report included, and write nothing; None where nothing changes."""
         if not len(arrival.values) and retract is None and not any(map(len, arrival.fresh)):
             return None
         read = self.factors.rows_read
-        incoming = next_cells(self, arrival, retract)
-        check_values(loss_of(self.recipe), incoming.values)
-        ties = ties_for(self.recipe, self.modes, arrival.fresh)
-        change = replace(incoming.change, ties=ties)
+        change = next_change(self, arrival, retract)
+        check_values(loss_of(self.method), change.values)
+        change = replace(change, ties=ties_for(self.method, self.modes, arrival.fresh))
         established = self.grown_last if self.n_steps > 1 else None
-        check_step(self.recipe, self.modes, arrival, change, established)
+        check_step(self.method, self.modes, arrival, change, established)
         try:
-            outcome = step(self.recipe, self.factors, change, self.memory, run)
+            outcome = step(self.method, self.factors, change, self.memory, run)
         except SolveError as error:
             raise _named(error, self.modes, arrival, change.positions) from None
-        seen = self.seen
-        if incoming.absorbed is None:
-            repeats = not self.recipe.limits.new_cells
-            seen = incoming.counted(seen, arrival, repeats=repeats)
-        store = None if incoming.absorbed is None else incoming.absorbed.store
-        ahead = Ahead(
-            arrival,
-            retract,
-            incoming,
-            outcome,
-            store,
-            seen,
-            self.time(arrival),
-            self.n_steps + 1,
-            self.factors.rows_read - read,
-            self.dispersion,
-            self.dispersion,
+        seen, store = self.seen, None
+        if change.absorbed is None:
+            seen = change.count(seen, arrival, repeats=not self.method.limits.new_cells)
+        else:
+            store = change.absorbed.store
+        judged = Judged.of(change, outcome.predicted, loss_of(self.method), self.dispersion)
+        info = report_step(self.n_steps + 1, judged, outcome, arrival, self.modes, retract)
+        return Plan(
+            arrival=arrival,
+            retract=retract,
+            change=change,
+            outcome=outcome,
+            store=store,
+            seen=seen,
+            grown_last=self.time(arrival),
+            step=self.n_steps + 1,
+            dispersion=judged.experience(),
+            info=replace(info, rows_read=self.factors.rows_read - read),
         )
-        judged = Judged.of(incoming, outcome.predicted, loss_of(self.recipe), self.dispersion)
-        spread = judged.experience()
-        return replace(ahead, dispersion=spread)
 
-    def judged(self, arrival: Arrival) -> Judged:
+    def judge(self, arrival: Arrival) -> Judged:
         """Return how a batch compares with what the model expects; nothing is learned."""
         read = self.factors.rows_read
-        incoming = next_cells(self, arrival, None)
-        loss = loss_of(self.recipe)
-        check_values(loss, incoming.values)
-        begun = begin_step(self.factors, incoming.change)
+        change = next_change(self, arrival, None)
+        loss = loss_of(self.method)
+        check_values(loss, change.values)
+        begun = begin_step(self.factors, change)
         self.factors.rows_read = read
-        return Judged.of(incoming, begun.predicted, loss, self.dispersion)
+        return Judged.of(change, begun.predicted, loss, self.dispersion)
 
-    def adopt(self, ahead: Ahead) -> Info:
-        """Take over a step that was planned on this very state: all of it or nothing."""
-        arrival, outcome = ahead.arrival, ahead.outcome
+    def adopt(self, plan: Plan) -> Info:
+        """Take over a step that was planned on this very state, all of it or nothing.
+
+        It only writes, and the return is part of it: an interrupt there takes the step back too.
+        """
         before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
         spread = self.dispersion
         try:
-            self.modes.append(arrival.fresh)
-            commit(self.factors, outcome)
-            self.store, self.seen = ahead.store, ahead.seen
-            self.grown_last, self.memory = ahead.grown_last, outcome.memory
-            self.n_steps, self.dispersion = ahead.step, ahead.dispersion
+            self.modes.append(plan.arrival.fresh)
+            commit(self.factors, plan.outcome)
+            self.store, self.seen = plan.store, plan.seen
+            self.grown_last, self.memory = plan.grown_last, plan.outcome.memory
+            self.n_steps, self.dispersion = plan.step, plan.dispersion
+            return plan.info
         except BaseException:
-            undo(self.factors, outcome)
-            self.modes.truncate(arrival.old_shape)
+            undo(self.factors, plan.outcome)
+            self.modes.truncate(plan.arrival.old_shape)
             self.store, self.seen, self.n_steps, self.grown_last, self.memory = before
             self.dispersion = spread
             raise
-        return ahead.info(self.modes, loss_of(self.recipe))
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""
-        check_no_memory(self.recipe, self.memory, "another rank")
+        check_no_memory(self.method, self.memory, "another rank")
         lost = 0.0
         rows: Sequence[Floats] = self.rows()
         if rank > self.rank:
-            rows = raise_rank(rows, rank, rng, positive=_positive(self.recipe))
+            rows = raise_rank(rows, rank, rng, positive=_positive(self.method))
         elif rank < self.rank:
             # the nearest model may have negative loadings: then the strongest components stay
-            rows, lost = lower_rank(rows, rank, 0 if _positive(self.recipe) else 200)
+            rows, lost = lower_rank(rows, rank, 0 if _positive(self.method) else 200)
         return self._with(Factors(rows), self.modes.copy(), self.store, self.seen), lost
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
@@ -245,7 +254,7 @@ class Model:
             raise InputError(f"mode {self.modes.names[mode]!r} cannot lose all its labels.")
         by_row = set(self.memory) - {"past"}  # CP-stream's matrix has no rows of a mode
         if by_row and (mode != self.grown_last or self.n_steps == 1):
-            check_no_memory(self.recipe, self.memory, "fewer labels of this mode")
+            check_no_memory(self.method, self.memory, "fewer labels of this mode")
         factors = Factors(
             [rows[keep] if m == mode else rows.copy() for m, rows in enumerate(self.rows())]
         )
@@ -262,46 +271,46 @@ class Model:
         self, factors: Factors, modes: Modes, store: Store | None, seen: DistinctCells
     ) -> Model:
         return Model(
-            self.recipe,
-            self.rules,
-            modes,
-            factors,
-            store,
-            seen,
-            self.n_steps,
-            self.grown_last,
-            self.memory,
-            self.dispersion,
+            method=self.method,
+            rules=self.rules,
+            modes=modes,
+            factors=factors,
+            store=store,
+            seen=seen,
+            n_steps=self.n_steps,
+            grown_last=self.grown_last,
+            memory=self.memory,
+            dispersion=self.dispersion,
         )
 
 
-def _check_given(recipe: Method, modes: Modes, given: Sequence[Floats] | None) -> None:
+def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -> None:
     """Refuse first factors that the loss or a constraint excludes."""
     for mode, rows in enumerate(given or ()):
-        terms = recipe.terms if isinstance(recipe, Recipe) else ()
-        if (rows < 0.0).any() and (loss_of(recipe).positive or (terms and terms[mode].nonnegative)):
+        terms = method.terms if isinstance(method, Recipe) else ()
+        if (rows < 0.0).any() and (loss_of(method).positive or (terms and terms[mode].nonnegative)):
             raise InputError(
                 f"init has negative loadings in mode {modes.names[mode]!r}, which its loss or "
                 "constraint excludes."
             )
 
 
-def _positive(recipe: Method) -> bool:
+def _positive(method: Method) -> bool:
     """Tell whether the factors of a method must not be negative."""
-    terms = recipe.terms if isinstance(recipe, Recipe) else ()
-    return loss_of(recipe).positive or any(t.nonnegative for t in terms)
+    terms = method.terms if isinstance(method, Recipe) else ()
+    return loss_of(method).positive or any(t.nonnegative for t in terms)
 
 
-def _revived(recipe: Method, rows: Sequence[Floats], rng: np.random.Generator) -> Sequence[Floats]:
+def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) -> Sequence[Floats]:
     """Give components that first data could not feed another chance; penalties give none."""
-    if isinstance(recipe, Recipe) and recipe.terms:
+    if isinstance(method, Recipe) and method.terms:
         return rows
-    return revived(rows, rng, positive=_positive(recipe))
+    return revived(rows, rng, positive=_positive(method))
 
 
-def _fitted(rows: Sequence[Floats], first: Incoming) -> Floats:
+def _fitted(rows: Sequence[Floats], change: BatchChange) -> Floats:
     """Return the model's values of first data after learning them."""
-    arrived = first.change.arrived
+    arrived = change.arrived
     return box_values(rows) if isinstance(arrived, Complete) else values_at(rows, arrived)
 
 

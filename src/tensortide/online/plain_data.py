@@ -100,7 +100,7 @@ def history_of(arrays: Mapping[str, AnyArray], shape: Shape) -> Store:
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON knows them."""
     from tensortide.core.losses.standard import loss_for
-    from tensortide.methods.registry import describe, recipe_for
+    from tensortide.methods.registry import describe, method_for
     from tensortide.online.compose import listed_parts
 
     seed = params["seed"]
@@ -108,7 +108,7 @@ def plain_params(params: dict[str, Any]) -> dict[str, Any]:
         raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
     penalties = listed_parts(params["penalties"])
     return params | {
-        "method": describe(recipe_for(params["method"])),
+        "method": describe(method_for(params["method"])),
         "loss": describe(loss_for(params["loss"])),
         "penalties": [[mode, [describe(p) for p in parts]] for mode, parts in penalties.items()],
         "rank": int(params["rank"]),
@@ -146,7 +146,7 @@ def rebuilt(
     from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.online.changes import Rules
-    from tensortide.online.compose import composed, loss_of
+    from tensortide.online.compose import compose, loss_of
     from tensortide.online.dispersion import Dispersion
     from tensortide.online.estimator import OnlineCP
     from tensortide.online.info import Info
@@ -165,22 +165,22 @@ def rebuilt(
     )
     seen = facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
     modes = Modes(facts["modes"], labels)
-    recipe = composed(method, params["loss"], params["penalties"], params["absent"], modes)
-    check_ties(recipe, modes)
+    composed = compose(method, params["loss"], params["penalties"], params["absent"], modes)
+    check_ties(composed, modes)
     store = history() if method.keeps_history else None
     if store is not None:
-        check_values(loss_of(recipe), store.entries.all_values())
+        check_values(loss_of(composed), store.entries.all_values())
     estimator._model = Model(
-        recipe,
-        Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
-        modes,
-        Factors(rows, grams),
-        store,
-        DistinctCells(arrays["seen_registers"], **seen),
-        facts["n_steps"],
-        facts["grown_last"],
-        memory_of(method, facts, arrays),
-        Dispersion(*arrays["dispersion"]) if "dispersion" in arrays else None,
+        method=composed,
+        rules=Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
+        modes=modes,
+        factors=Factors(rows, grams),
+        store=store,
+        seen=DistinctCells(arrays["seen_registers"], **seen),
+        n_steps=facts["n_steps"],
+        grown_last=facts["grown_last"],
+        memory=memory_of(method, facts, arrays),
+        dispersion=Dispersion(*arrays["dispersion"]) if "dispersion" in arrays else None,
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()

@@ -1,4 +1,4 @@
-"""A step that is computed but not yet taken: what a model, or a ledger, is about to adopt."""
+"""A step that is computed and not yet taken: what a model, or a ledger, is about to adopt."""
 
 from __future__ import annotations
 
@@ -8,93 +8,103 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.dense import dot
 from tensortide.core.tensor.dense_box import Complete, box_values
 from tensortide.core.tensor.factors import values_at
 from tensortide.data.cells import unique_cells
-from tensortide.online.dispersion import Dispersion
 from tensortide.online.info import Info
-from tensortide.online.surprise import Judged, surprises
+from tensortide.online.surprise import surprises
 
 if TYPE_CHECKING:
-    from tensortide.core.losses.standard import Loss
+    from tensortide.arrays import Floats, Positions
     from tensortide.core.steps.outcome import Outcome
     from tensortide.data.modes import Arrival, Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.data.store import Store
-    from tensortide.online.changes import Incoming
+    from tensortide.online.changes import BatchChange
+    from tensortide.online.dispersion import Dispersion
+    from tensortide.online.surprise import Judged
 
 
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """Everything of the next state that differs from this one, and where it came from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything of the next state that differs from this one, and the report of the step.
 
-    `expected` is the dispersion before the step, `dispersion` the one after it.
+    Attributes
+    ----------
+    arrival, retract
+        What came, and the cells to be forgotten.
+    change, outcome
+        What the engine saw, and what it computed.
+    store, seen, dispersion
+        The history, the count of distinct cells and the spread of misses after the step.
+    grown_last, step
+        The mode that grew last, and the number of the step.
+    info
+        The report: whoever adopts the plan has nothing left to compute.
     """
 
     arrival: Arrival
     retract: Positions | None
-    incoming: Incoming
+    change: BatchChange
     outcome: Outcome
     store: Store | None
     seen: DistinctCells
     grown_last: int
     step: int
-    rows_read: int
-    expected: Dispersion
     dispersion: Dispersion
+    info: Info
 
-    def _retracted(self) -> Places:
-        assert self.retract is not None
-        cells = np.ascontiguousarray(self.retract, np.int32)
-        return unique_cells(cells, self.arrival.old_shape)
 
-    def _learned(self) -> Floats:
-        """Return the values of the batch's cells after the step."""
-        arrived, rows = self.incoming.change.arrived, self.outcome.rows
-        if isinstance(arrived, Complete):
-            return box_values([r[-n:] for r, n in zip(rows, arrived.shape, strict=True)])
-        return values_at(rows, arrived)
-
-    def info(self, modes: Modes, loss: Loss) -> Info:
-        """Say what the step does."""
-        names = modes.names
-        incoming, outcome = self.incoming, self.outcome
-        cells, absorbed, n_grown = incoming.cells, incoming.absorbed, incoming.n_grown
-        values = incoming.values
-        with np.errstate(over="ignore", invalid="ignore"):
-            gap = values - loss.mean(outcome.predicted)
-            rest = values - loss.mean(self._learned())
-            size, missed, left = (math.sqrt(dot(v, v)) for v in (values, gap, rest))
-        filled = revised = unchanged = None
-        if absorbed is not None:
-            filled, revised, unchanged = (
-                int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged)
-            )
-        fresh = self.arrival.fresh
-        judged = Judged.of(incoming, outcome.predicted, loss, self.expected)
-        return Info(
-            step=self.step,
-            entries=len(cells.values),
-            duplicates=cells.n_duplicates,
-            grown=n_grown,
-            in_old_box=len(cells.values) - n_grown,
-            retracted=0 if self.retract is None else len(self._retracted()),
-            new_labels={name: len(labels) for name, labels in zip(names, fresh, strict=True)},
-            prequential_error=missed / size if size > 0.0 else None,
-            learned_error=left / size if size > 0.0 else None,
-            norm=size,
-            missed=missed,
-            objective=outcome.objective,
-            alpha=outcome.alpha,
-            strategy=outcome.strategy,
-            sweeps=outcome.sweeps,
-            rows_read=self.rows_read,
-            rows_written=sum(len(rows) for rows in outcome.rows),
-            largest_move=outcome.largest_move,
-            filled=filled,
-            revised=revised,
-            unchanged=unchanged,
-            surprises=surprises(judged, self.arrival, modes),
+def report_step(
+    step: int, judged: Judged, outcome: Outcome, arrival: Arrival, modes: Modes,
+    retract: Positions | None,
+) -> Info:  # fmt: skip
+    """Say what a step does, before it is taken."""
+    change, loss = judged.change, judged.loss
+    cells, absorbed, values = change.cells, change.absorbed, change.values
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = values - judged.expected
+        rest = values - loss.mean(_learned_values(change, outcome))
+        size, missed, left = (math.sqrt(dot(v, v)) for v in (values, gap, rest))
+    filled = revised = unchanged = None
+    if absorbed is not None:
+        filled, revised, unchanged = (
+            int(kind.sum()) for kind in (absorbed.filled, absorbed.revised, absorbed.unchanged)
         )
+    new = zip(modes.names, arrival.fresh, strict=True)
+    return Info(
+        step=step,
+        entries=len(cells.values),
+        duplicates=cells.n_duplicates,
+        grown=change.n_grown,
+        in_old_box=len(cells.values) - change.n_grown,
+        retracted=0 if retract is None else _n_distinct(retract, arrival),
+        new_labels={name: len(labels) for name, labels in new},
+        prequential_error=missed / size if size > 0.0 else None,
+        learned_error=left / size if size > 0.0 else None,
+        norm=size,
+        missed=missed,
+        objective=outcome.objective,
+        alpha=outcome.alpha,
+        strategy=outcome.strategy,
+        sweeps=outcome.sweeps,
+        rows_written=sum(len(rows) for rows in outcome.rows),
+        largest_move=outcome.largest_move,
+        filled=filled,
+        revised=revised,
+        unchanged=unchanged,
+        surprises=surprises(judged, arrival, modes),
+    )
+
+
+def _learned_values(change: BatchChange, outcome: Outcome) -> Floats:
+    """Return the model's values of the batch's cells after the step."""
+    arrived = change.arrived
+    if isinstance(arrived, Complete):
+        return box_values(arrived.last_rows(outcome.rows))
+    return values_at(outcome.rows, arrived)
+
+
+def _n_distinct(cells: Positions, arrival: Arrival) -> int:
+    return len(unique_cells(np.ascontiguousarray(cells, np.int32), arrival.old_shape))

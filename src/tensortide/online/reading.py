@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.errors import InputError, NotFittedError
+from tensortide.methods.registry import shown
 from tensortide.online.compose import loss_of
 from tensortide.online.parameters import Parameters
 from tensortide.validate import check_choice, check_count
@@ -18,30 +20,62 @@ if TYPE_CHECKING:
     import xarray
 
     from tensortide.data.modes import Arrival
+    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.info import Info
     from tensortide.online.model import Model
 
+Unknown: TypeAlias = Literal["error", "nan"]
+Scale: TypeAlias = Literal["mean", "model"]
 
-class Reading(Parameters):
-    """The part of `OnlineCP` that changes nothing."""
+_LEARNING = {
+    "fit": "ingest(records)",
+    "update": "ingest(records)",
+    "partial_fit": "ingest(records)",
+    "change_rank": "change_rank(rank)",
+    "retire": "retire(mode, labels)",
+}
+
+
+class _ReadOnlyError(InputError, AttributeError):
+    """Somebody wants to teach a model that is for reading."""
+
+
+class ReadOnlyModel(Parameters):
+    """What can be read from a model; `tensortide.Tracker.model` hands it out, `copy` can learn.
+
+    It shows one state: a run that goes on does not change it.
+    """
 
     _model: Model | None
     _used: dict[str, Any]
+    info_: Info
 
-    def predict(self, cells: Any, *, unknown: str = "error") -> Floats:
+    @classmethod
+    def around(cls, estimator: ReadOnlyModel) -> ReadOnlyModel:
+        """Return a view of an estimator as it is now."""
+        view = cls()
+        for name, value in estimator.get_params().items():
+            setattr(view, name, value)
+        view._model, view._used, view.info_ = estimator._model, estimator._used, estimator.info_
+        return view
+
+    def predict(self, cells: Any, *, unknown: Unknown = "error", scale: Scale = "mean") -> Floats:
         """Return the model's values at labelled cells, in the order given.
 
         Cells are a table with the mode columns or an (n, N) array of positions.  A label
         that the model has not seen is an error, or gives NaN with ``unknown="nan"``.  With
-        loss 'bernoulli' the values are probabilities.
+        loss 'bernoulli' the values are probabilities, and log odds with ``scale="model"``.
         """
-        check_choice("unknown", unknown, ("error", "nan"))
+        check_choice("unknown", unknown, get_args(Unknown))
+        check_choice("scale", scale, get_args(Scale))
         model = self._fitted()
         from tensortide.core.tensor.factors import values_at
 
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
         lost = positions[:, 0] < 0
         values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
-        values = loss_of(model.recipe).mean(values)
+        if scale == "mean":
+            values = loss_of(model.method).mean(values)
         values[lost] = np.nan
         return values
 
@@ -57,7 +91,7 @@ class Reading(Parameters):
 
         model = self._fitted()
         arrival = self._arrival(records, mode, mask)
-        return judged_table(model.judged(arrival), arrival, model.modes)
+        return judged_table(model.judge(arrival), arrival, model.modes)
 
     def score(self, records: Any, *, mask: Any = None) -> float:
         """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
@@ -78,7 +112,7 @@ class Reading(Parameters):
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
         cells = distinct(model.rules, arrival)
-        values = loss_of(model.recipe).mean(values_at(model.rows(), cells.coords))
+        values = loss_of(model.method).mean(values_at(model.rows(), cells.coords))
         return fitness(cells.values, values)
 
     def components(self, top: int = 10) -> pa.Table:
@@ -93,17 +127,23 @@ class Reading(Parameters):
         return components_table(model.rows(), model.modes, top)
 
     def reconstruct(
-        self, labels: Mapping[str, Sequence[Any]] | None = None, *, max_cells: int = 50_000_000
+        self,
+        labels: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        max_cells: int = 50_000_000,
+        scale: Scale = "mean",
     ) -> Floats:
         """Return the model as a dense array over all labels, or over those given per mode.
 
-        With loss 'bernoulli' these are log odds; `predict` gives probabilities.
+        Values are those of `predict`; with loss 'bernoulli' and ``scale="model"`` log odds.
         Refuses a box of more than `max_cells` cells and says how large it would be.
         """
         from tensortide.online.export import dense_box
 
+        check_choice("scale", scale, get_args(Scale))
         model = self._fitted()
-        return dense_box(model.rows(), model.modes, labels, max_cells)
+        values = dense_box(model.rows(), model.modes, labels, max_cells)
+        return loss_of(model.method).mean(values) if scale == "mean" else values
 
     def to_cp_tensor(self) -> tuple[Floats, list[Floats]]:
         """Return (weights, factors), which tensorly's CPTensor takes."""
@@ -158,6 +198,50 @@ class Reading(Parameters):
         held = sum(rows.nbytes for rows in model.rows())
         held += sum(array.nbytes for array in model.memory.values())
         return held + (0 if model.store is None else model.store.nbytes)
+
+    # ------------------------------------------------------------------ keeping
+
+    def copy(self) -> OnlineCP:
+        """Return an independent model, which can learn."""
+        from tensortide.online.estimator import OnlineCP
+
+        other = OnlineCP(**self.get_params())
+        if self._model is not None:
+            other._model, other.info_ = self._model.copy(), self.info_
+            other._used = dict(self._used)
+        return other
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file: arrays and JSON, no pickle.  Replaces it whole or not."""
+        from tensortide.online.saved import save_model
+
+        save_model(self._used, self._fitted(), Path(path))
+
+    def __repr__(self) -> str:
+        """Show the parameters that matter and what the model has seen."""
+        name, method = type(self).__name__, shown(self.method)
+        if self._model is None:
+            return f"{name}(rank={self.rank}, method={method}, not fitted)"
+        names = self._model.modes.names
+        shape = " x ".join(f"{n} {m}" for m, n in zip(names, self.shape_, strict=True))
+        return f"{name}(rank={self.rank}, method={method}, {shape}, step {self.n_steps_})"
+
+    def _repr_html_(self) -> str:
+        """Show the model in a notebook: what it has seen, and who is in its components."""
+        from tensortide.online.display import model_html
+
+        return model_html(self)
+
+    if not TYPE_CHECKING:  # which is to see that a name is wrong
+
+        def __getattr__(self, name: str) -> Any:
+            """Say how a run learns, where somebody asks its model to."""
+            if name in _LEARNING:
+                raise _ReadOnlyError(
+                    f"this model is for reading, it has no {name}; its run learns by tracker."
+                    f"{_LEARNING[name]}, and model.copy() learns without the ledger."
+                )
+            return object.__getattribute__(self, name)  # which raises again what it did
 
     # ------------------------------------------------------------------ inside
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tensortide.data.modes import Arrival, Modes
-    from tensortide.online.changes import Incoming
+    from tensortide.online.changes import BatchChange
 
 RARE = 1e-3  # tail probability below which a value is a surprise
 FALSE = 0.05  # share of a step's list that may be there by chance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surprise:
     """A value that does not fit: its cell, what came, what was expected, with 95 % range.
 
@@ -52,14 +52,14 @@ class Surprise:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A batch beside what was expected of it: values, expectations, which cells are new.
 
     `dispersion` is the experience before it, `spread` what its cells are judged by.
     """
 
-    incoming: Incoming
+    change: BatchChange
     values: Floats
     expected: Floats
     new: Flags
@@ -69,19 +69,22 @@ class Judged:
 
     @classmethod
     def of(
-        cls, incoming: Incoming, predicted: Floats, loss: Loss, dispersion: Dispersion
+        cls, change: BatchChange, predicted: Floats, loss: Loss, dispersion: Dispersion
     ) -> Judged:
         """Compare a batch with the model's values before it is learned."""
-        new, live = incoming.new_cells(), incoming.live()
-        values, expected = incoming.values, loss.mean(predicted)
+        new, live = change.new_cells(), change.live()
+        values, expected = change.values, loss.mean(predicted)
         spread = dispersion
-        if dispersion.weights[1] == 0.0 and _one_new_label(incoming, np.flatnonzero(new & live)):
+        if dispersion.weights[1] == 0.0 and _one_new_label(change, np.flatnonzero(new & live)):
             spread = dispersion.guessed(loss, values[live], expected[live], new[live])
-        return cls(incoming, values, expected, new, loss, dispersion, spread)
+        return cls(
+            change=change, values=values, expected=expected, new=new, loss=loss,
+            dispersion=dispersion, spread=spread,
+        )  # fmt: skip
 
     def experience(self) -> Dispersion:
         """Return the dispersion with the misses of this batch."""
-        live = self.incoming.live()
+        live = self.change.live()
         values, expected = self.values[live], self.expected[live]
         return self.dispersion.after(self.loss, values, expected, self.new[live])
 
@@ -112,7 +115,7 @@ class Judged:
             else:
                 far = (x - self.expected) ** 2 / spread
         far = np.nan_to_num(np.asarray(far, np.float64), nan=0.0, posinf=np.finfo(float).max)
-        return np.where(self.incoming.live(), far, 0.0)
+        return np.where(self.change.live(), far, 0.0)
 
     def farthest(self, most: int) -> Positions:
         """Return the cells that are farthest out."""
@@ -133,21 +136,26 @@ def surprises(judged: Judged, arrival: Arrival, modes: Modes, most: int = MOST) 
     chance, low, high = judged.tails(top)
     order = np.argsort(chance, kind="stable")
     ranks = np.arange(1, len(order) + 1)
-    fit = np.flatnonzero(chance[order] <= FALSE * ranks / judged.incoming.live().sum())
+    fit = np.flatnonzero(chance[order] <= FALSE * ranks / judged.change.live().sum())
     order = order[: fit[-1] + 1] if len(fit) else order[:0]
     order = order[chance[order] < RARE][:most]
-    absorbed = judged.incoming.absorbed
+    absorbed = judged.change.absorbed
     found = []
-    for k, place in zip(order, judged.incoming.places(top[order]), strict=True):
+    for k, place in zip(order, judged.change.places(top[order]), strict=True):
         cell, fresh = _named(arrival, modes, place)
         at = top[k]
         found.append(
             Surprise(
-                cell, float(judged.values[at]), float(judged.expected[at]), float(low[k]),
-                float(high[k]), float(chance[k]),
-                bool(absorbed is not None and absorbed.revised[at]), fresh,
+                cell=cell,
+                value=float(judged.values[at]),
+                expected=float(judged.expected[at]),
+                low=float(low[k]),
+                high=float(high[k]),
+                probability=float(chance[k]),
+                revised=bool(absorbed is not None and absorbed.revised[at]),
+                fresh=fresh,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -157,7 +165,7 @@ def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
 
     every = np.arange(len(judged.values))
     chance, low, high = judged.tails(every) if len(every) else (np.empty(0),) * 3
-    places = judged.incoming.places(every)
+    places = judged.change.places(every)
     columns: dict[str, Any] = {}
     for mode, name in enumerate(modes.names):
         used, which = np.unique(places[:, mode], return_inverse=True)
@@ -181,16 +189,16 @@ def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, 
     return cell, fresh
 
 
-def _one_new_label(incoming: Incoming, cells: Positions) -> bool:
+def _one_new_label(change: BatchChange, cells: Positions) -> bool:
     """Tell whether all new cells are of one new label, as those of a new day are.
 
     Several new labels may be of any size, so one that stands out is no surprise.
     """
     if not len(cells):
         return False
-    places = incoming.places(cells)
+    places = change.places(cells)
     same = (places == places[0]).all(axis=0)
-    return bool((same & (places[0] >= np.array(incoming.change.old_shape))).any())
+    return bool((same & (places[0] >= np.array(change.old_shape))).any())
 
 
 def _label(arrival: Arrival, modes: Modes, mode: int, position: int) -> Any:

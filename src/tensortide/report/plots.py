@@ -9,7 +9,7 @@ from tensortide.errors import InputError, TensortideError
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.reading import ReadOnlyModel
     from tensortide.tracker.tracker import Tracker
 
 
@@ -34,7 +34,7 @@ def error(run: Tracker) -> go.Figure:
     return _figure(error_figure(Course(_run(run))))
 
 
-def component(model: OnlineCP | Tracker, number: int = 1) -> go.Figure:
+def component(model: ReadOnlyModel | Tracker, number: int = 1) -> go.Figure:
     """Return one component (1 is the strongest): a panel for each mode."""
     from tensortide.report.figures.component import component_figure
 

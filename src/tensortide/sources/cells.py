@@ -13,14 +13,13 @@ from tensortide.sources.resume import ResumeAt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.online.estimator import OnlineCP
+    from tensortide.data.modes import Modes
 
 
-def read_cells(model: OnlineCP, source: str) -> pa.Table:
+def read_cells(modes: Modes, source: str) -> pa.Table:
     """Return the label columns of a file, of all files of a folder, or of standard input (-)."""
     import pyarrow as pa
 
-    modes = model._fitted().modes
     wanted = Wanted({n: k.kind for n, k in zip(modes.names, modes.labels, strict=True)}, None)
     if any(kind == "position" for kind in wanted.kinds.values()):
         raise InputError("this run has positions, not labels; ask it from Python.")

@@ -15,22 +15,22 @@ from tensortide.tracker.surprises import write_surprises
 
 if TYPE_CHECKING:
     from tensortide.online.model import Model
-    from tensortide.online.plan import Ahead
+    from tensortide.online.plan import Plan
     from tensortide.tracker.ledger import Ledger
 
 
-def commit_step(ledger: Ledger, model: Model, ahead: Ahead | None, info: Info, line: Line) -> None:
+def commit_step(ledger: Ledger, model: Model, plan: Plan | None, info: Info, line: Line) -> None:
     """Commit a step that is planned; without one (an empty batch) its line only."""
     with _committing(ledger) as useless:
         seq = next_number(ledger)
         n_records, shape = 0, model.modes.shape
-        if ahead is not None:
-            n_records, shape = len(ahead.arrival.values), ahead.arrival.new_shape
-            write_step(ledger, model, ahead)
-            useless.extend(write_history(ledger, seq, ahead.store, ahead))
+        if plan is not None:
+            n_records, shape = len(plan.arrival.values), plan.arrival.new_shape
+            write_step(ledger, model, plan)
+            useless.extend(write_history(ledger, seq, plan.store, plan))
             if info.surprises and ledger.get("options")["keep_surprises"]:
                 write_surprises(ledger, seq, info.surprises)
-        kind = "empty" if ahead is None else "step"
+        kind = "empty" if plan is None else "step"
         write_batch(ledger, kind, info, shape, n_records, line)
 
 

@@ -26,24 +26,24 @@ from tensortide.online.plain_data import history_arrays, history_of
 from tensortide.tracker.schema import SEGMENT, insert
 
 if TYPE_CHECKING:
-    from tensortide.online.plan import Ahead
+    from tensortide.online.plan import Plan
     from tensortide.tracker.ledger import Ledger
 
 FOLDER = "history"
 TOGETHER = 64
 
 
-def write_history(ledger: Ledger, seq: int, store: Store | None, ahead: Ahead | None) -> list[Path]:
+def write_history(ledger: Ledger, seq: int, store: Store | None, plan: Plan | None) -> list[Path]:
     """Write what a step adds, or all of `store`; return the files that are of no use then."""
     if store is None:
         return []
     (count,) = ledger.db.execute("SELECT count(*) FROM segments").fetchone()
-    if ahead is None or count >= TOGETHER:
+    if plan is None or count >= TOGETHER:
         names = [row[0] for row in ledger.db.execute("SELECT name FROM segments")]
         ledger.db.execute("DELETE FROM segments")
         _write(ledger, seq, "all", history_arrays(store), {"shape": list(store.entries.shape)})
         return [ledger.folder / FOLDER / name for name in names]
-    arrays, facts = _step(ahead)
+    arrays, facts = _step(plan)
     _write(ledger, seq, "step", arrays, facts)
     return []
 
@@ -88,23 +88,23 @@ def check_segment(ledger: Ledger, name: str, checksum: str) -> None:
     _bytes(ledger.folder / FOLDER / name, checksum)
 
 
-def _step(ahead: Ahead) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+def _step(plan: Plan) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Return what `absorb` needs to do the same again."""
-    cells, absorbed = ahead.incoming.cells, ahead.incoming.absorbed
+    cells, absorbed = plan.change.cells, plan.change.absorbed
     assert absorbed is not None
-    facts: dict[str, Any] = {"shape": list(ahead.arrival.new_shape)}
+    facts: dict[str, Any] = {"shape": list(plan.arrival.new_shape)}
     arrays: dict[str, AnyArray] = {}
-    if ahead.retract is not None:
-        arrays["retract"] = np.ascontiguousarray(ahead.retract.astype(np.int32))
-    arrived = ahead.incoming.change.arrived
+    if plan.retract is not None:
+        arrays["retract"] = np.ascontiguousarray(plan.retract.astype(np.int32))
+    arrived = plan.change.arrived
     if isinstance(arrived, Complete) and isinstance(absorbed.store.entries, Complete):
-        grown = ahead.arrival.grown_mode()
-        facts["along"] = ahead.grown_last if grown is None else grown
+        grown = plan.arrival.grown_mode()
+        facts["along"] = plan.grown_last if grown is None else grown
         return arrays | {"box": np.ascontiguousarray(arrived.in_order())}, facts
-    if ahead.arrival.block is not None:  # cells of a block that the store lists one by one
+    if plan.arrival.block is not None:  # cells of a block that the store lists one by one
         from tensortide.online.changes import Rules, distinct
 
-        cells = distinct(Rules(), ahead.arrival)
+        cells = distinct(Rules(), plan.arrival)
     return arrays | {
         "coords": cells.coords, "values": cells.values, "weights": cells.weights,
     }, facts  # fmt: skip

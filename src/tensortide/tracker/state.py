@@ -20,7 +20,7 @@ from tensortide.tracker.schema import insert
 if TYPE_CHECKING:
     from tensortide.online.estimator import OnlineCP
     from tensortide.online.model import Model
-    from tensortide.online.plan import Ahead
+    from tensortide.online.plan import Plan
     from tensortide.tracker.ledger import Ledger
 
 _ARRAY = ("name", "dtype", "shape", "data")
@@ -48,9 +48,9 @@ def write_model(ledger: Ledger, model: Model) -> None:
     ledger.put("modes", {"names": list(model.modes.names), "kinds": kinds})
 
 
-def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
+def write_step(ledger: Ledger, model: Model, plan: Plan) -> None:
     """Write what a planned step changes: touched rows, new labels, statistics."""
-    outcome, arrival = ahead.outcome, ahead.arrival
+    outcome, arrival = plan.outcome, plan.arrival
     sums = ledger.get("facts")["sums"]
     before = outcome.before
     for mode, labels in enumerate(model.modes.labels):
@@ -66,9 +66,9 @@ def write_step(ledger: Ledger, model: Model, ahead: Ahead) -> None:
                 ledger.db, mode, len(labels), list(arrival.fresh[mode]), labels.kind
             )
             sums["labels"][mode] = (sums["labels"][mode] + fresh) % 2**64
-    arrays = small_arrays(outcome.grams, ahead.seen, outcome.memory, ahead.dispersion)
+    arrays = small_arrays(outcome.grams, plan.seen, outcome.memory, plan.dispersion)
     sums["arrays"] = _put_arrays(ledger.db, arrays)
-    facts = facts_of(arrival.new_shape, ahead.step, ahead.grown_last, model.rank, ahead.seen)
+    facts = facts_of(arrival.new_shape, plan.step, plan.grown_last, model.rank, plan.seen)
     ledger.put("facts", facts | {"sums": sums})
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from tensortide.errors import FileError, InputError, NotFittedError
-from tensortide.online.compose import loss_of
 from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
 from tensortide.online.plain_data import plain_params, read_params
+from tensortide.online.reading import ReadOnlyModel
 from tensortide.sources.resume import Place
 from tensortide.tracker.batches import (
     Line,
@@ -31,7 +32,6 @@ from tensortide.tracker.history import remove_strays
 from tensortide.tracker.learn_again import adopt_ledger
 from tensortide.tracker.ledger import FILE, Ledger, is_unused, made_folder
 from tensortide.tracker.lock import Lock
-from tensortide.tracker.model import TrackedModel
 from tensortide.tracker.state import read_model
 from tensortide.tracker.surprises import Surprise, read_surprises
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.method import Method
+    from tensortide.online.model import Model
+    from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
     from tensortide.tracker.feeding import Summary
 
 
@@ -69,6 +71,7 @@ class Tracker:
         try:
             self._ledger = Ledger(self.path, read_only=read_only)
             self._estimator: OnlineCP | None = None
+            self._views: WeakSet[ReadOnlyModel] = WeakSet()
             self._load()
             if not read_only:
                 remove_strays(self._ledger)
@@ -85,11 +88,11 @@ class Tracker:
         *,
         modes: Sequence[str] | None = None,
         value: str = "value",
-        absent: str = "missing",
-        duplicates: str = "last",
-        combine: str = "replace",
+        absent: Absent = "missing",
+        duplicates: Duplicates = "last",
+        combine: Combine = "replace",
         loss: str | Loss = "squared",
-        penalties: Mapping[str | int, Any] | None = None,
+        penalties: Penalties | None = None,
         seed: int = 0,
         threads: int | None = None,
         keep_surprises: bool | None = None,
@@ -97,6 +100,8 @@ class Tracker:
     ) -> Tracker:
         """Begin a run in a new folder; the parameters are those of `OnlineCP`.
 
+        The method is `gocpte` unless said otherwise: what lies on a disk for years should hold no
+        raw value that nobody asked to keep.
         `keep_surprises` None: only where the method keeps history anyway, since surprises
         are raw values.
         """
@@ -159,16 +164,17 @@ class Tracker:
         estimator = self._current()
         if estimator is None:
             return self._prepare(records, line, retract, began)
-        ahead = None
+        plan = None
         if records is not None or retract is not None:
-            ahead = estimator._plan(records, retract)
+            plan = estimator._plan(records, retract)
         model = estimator._fitted()
-        info = model.nothing() if ahead is None else ahead.info(model.modes, loss_of(model.recipe))
+        info = model.nothing() if plan is None else plan.info
         info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
         with self._following_the_disk():
-            commit_step(self._ledger, model, ahead, info, line)
-            if ahead is not None:
-                model.adopt(ahead)
+            commit_step(self._ledger, model, plan, info, line)
+            if plan is not None:
+                self._leave_views(model)
+                model.adopt(plan)
             estimator.info_ = info
         return info
 
@@ -229,9 +235,14 @@ class Tracker:
     # ------------------------------------------------------------------ reading
 
     @property
-    def model(self) -> OnlineCP:
-        """The model as of the last commit, for reading; `model.copy()` can learn on its own."""
-        return TrackedModel.around(self._fitted())
+    def model(self) -> ReadOnlyModel:
+        """The model as of the last commit, for reading; `model.copy()` can learn on its own.
+
+        It stays as it is while the run goes on.
+        """
+        view = ReadOnlyModel.around(self._fitted())
+        self._views.add(view)
+        return view
 
     @property
     def fitted(self) -> bool:
@@ -345,6 +356,15 @@ class Tracker:
         with self._following_the_disk():
             commit_whole(self._ledger, estimator._fitted(), kind, line)
             self._estimator = estimator
+
+    def _leave_views(self, model: Model) -> None:
+        """Give models that were handed out, and are still held, a state of their own."""
+        views = [view for view in self._views if view._model is model]
+        if views:
+            kept = model.copy()
+            for view in views:
+                view._model = kept
+        self._views.clear()
 
     @contextmanager
     def _following_the_disk(self) -> Iterator[None]:

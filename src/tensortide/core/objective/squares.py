@@ -161,8 +161,7 @@ class Objective:
             assert isinstance(self._dense, Complete)
             stamp = tuple(n for m, n in enumerate(self._moves) if m != mode)
             box = self._dense
-            rows = [r[-n:] for r, n in zip(self.work.rows(), box.shape, strict=True)]
-            product = box.mttkrp(rows, mode)
+            product = box.mttkrp(box.last_rows(self.work.rows()), mode)
             before = self.work.n_rows[mode] - len(product)  # old rows that the box does not reach
             if before:
                 product = np.concatenate([np.zeros((before, product.shape[1])), product])

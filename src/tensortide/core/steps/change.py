@@ -9,18 +9,33 @@ from tensortide.core.penalties.parts import Ties
 from tensortide.core.tensor.dense_box import AnyEntries, Complete
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One arrival of data.
 
-    `entries` is what the method sees, in local rows: row ``i`` of mode ``n`` stands for
-    position ``positions[n][i]`` (ascending, so old rows come first), or for position ``i``
-    where ``positions[n]`` is None: all rows take part.  `arrived` are the local cells of
-    the batch itself, to be predicted before they are learned.
-    `n_seen` counts the distinct entries seen before; `absent_zero` says what the cells
-    that are not listed mean.  `time` is the mode that grows (that grew last, if none does
-    now), `complete` says that the batch has all cells outside the old box and no others.
-    `ties` is what the labels make of the terms of each mode (`core.penalties`).
+    Attributes
+    ----------
+    old_shape, new_shape
+        Sizes of the modes before and after.
+    entries
+        What the method sees, in local rows.
+    positions
+        For each mode, the position that each local row stands for: ascending, so old rows come
+        first.  None: all rows take part, and row i stands for position i.
+    arrived
+        The local cells of the batch itself, to be predicted before they are learned.
+    n_seen
+        Distinct entries seen before.
+    step
+        Steps taken before.
+    time
+        The mode that grows; if none does now, the one that grew last.
+    absent_zero
+        Whether cells that are not listed are zeros.
+    complete
+        Whether the batch has all cells outside the old box and no others.
+    ties
+        What the labels make of the terms of each mode (`core.penalties`).
     """
 
     old_shape: Shape
@@ -34,6 +49,11 @@ class Change:
     absent_zero: bool
     complete: bool = False
     ties: tuple[Ties, ...] = ()
+
+    def n_upper(self, mode: int) -> int:
+        """Return how many of the rows of a mode that take part are old."""
+        rows, old = self.positions[mode], self.old_shape[mode]
+        return old if rows is None else int(rows.searchsorted(old))
 
     @property
     def weighted(self) -> bool:

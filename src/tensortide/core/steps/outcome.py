@@ -26,7 +26,7 @@ class Journal:
     grams: RunningGrams
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """New rows and what a person wants to know about them.  Nothing is written yet."""
 
@@ -44,7 +44,7 @@ class Outcome:
     memory: Memory = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """The rows of a step, with new rows at the mean of their mode, and what they were."""
 
@@ -67,14 +67,20 @@ def begin_step(factors: Factors, change: Change) -> Begun:
     means = factors.means()
     for mode in work.growing:
         work.stack[work.lower_part(mode)] = means[mode]
-    return Begun(work, work.stack.copy(), means, rest, _predicted(work, change), n_upper)
+    return Begun(
+        work=work,
+        previous=work.stack.copy(),
+        means=means,
+        rest=rest,
+        predicted=_predicted(work, change),
+        n_upper=n_upper,
+    )
 
 
 def _predicted(work: Workspace, change: Change) -> Floats:
     """Return the model's values of the cells that have just come."""
     if isinstance(change.arrived, Complete):
-        rows = [r[-n:] for r, n in zip(work.rows(), change.arrived.shape, strict=True)]
-        return box_values(rows)
+        return box_values(change.arrived.last_rows(work.rows()))
     predicted = np.empty(len(change.arrived))
     predict_cells(change.arrived, work.firsts, work.stack, predicted)
     return predicted
@@ -104,18 +110,18 @@ def finish_step(
         factors.grams,
     )
     return Outcome(
-        change.positions,
-        rows,
-        change.new_shape,
-        RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
-        journal,
-        objective,
-        _largest_move(work, previous),
-        strategy,
-        alpha,
-        sweeps,
-        begun.predicted,
-        memory or {},
+        positions=change.positions,
+        rows=rows,
+        new_shape=change.new_shape,
+        grams=RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
+        before=journal,
+        objective=objective,
+        largest_move=_largest_move(work, previous),
+        strategy=strategy,
+        alpha=alpha,
+        sweeps=sweeps,
+        predicted=begun.predicted,
+        memory=memory or {},
     )
 
 
@@ -135,12 +141,9 @@ def _touched(change: Change) -> tuple[Shape, Shape]:
     old, new = change.old_shape, change.new_shape
     if change.positions[0] is None:
         return old, tuple(n - o for o, n in zip(old, new, strict=True))
-    counts = [
-        (int(p.searchsorted(size)), len(p))
-        for p, size in zip(change.positions, old, strict=True)
-        if p is not None
-    ]
-    return tuple(u for u, _ in counts), tuple(n - u for u, n in counts)
+    upper = tuple(map(change.n_upper, range(len(old))))
+    counts = zip(change.positions, upper, strict=True)
+    return upper, tuple(len(rows) - n for rows, n in counts if rows is not None)
 
 
 def _largest_move(work: Workspace, previous: Floats) -> float:

@@ -87,6 +87,10 @@ class Complete:
         cells = np.indices(self.shape, np.int32).reshape(len(self.shape), -1)
         return np.ascontiguousarray(cells.T)
 
+    def last_rows(self, rows: Sequence[Floats]) -> list[Floats]:
+        """Return the rows of a larger box that this one is the end of."""
+        return [r[-n:] for r, n in zip(rows, self.shape, strict=True)]
+
     def mttkrp(self, rows: Sequence[Floats], mode: int, first: int = 0) -> Floats:
         """Return the matricised tensor times the Khatri-Rao product of the other modes' rows.
 

@@ -11,12 +11,12 @@ from tensortide.palette import BLUE
 from tensortide.report.figures.panels import ORDERED, label_text
 
 if TYPE_CHECKING:
-    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.reading import ReadOnlyModel
 
 _BARS = 12
 
 
-def component_figure(model: OnlineCP, number: int) -> dict[str, Any]:
+def component_figure(model: ReadOnlyModel, number: int) -> dict[str, Any]:
     """Draw a line for each mode with an order and bars with the top labels for the others."""
     inner = model._fitted()
     weights, factors = normalised(inner.rows())

@@ -15,7 +15,7 @@ from tensortide.online.components import largest, normalised
 
 if TYPE_CHECKING:
     from tensortide.data.labels import Labels
-    from tensortide.online.estimator import OnlineCP
+    from tensortide.online.reading import ReadOnlyModel
 
 ORDERED = ("date", "datetime", "datetime UTC", "integer", "position")
 _POINTS = 160  # of a line in a panel, two for each column of pixels that matter
@@ -32,7 +32,7 @@ class Component:
     panels: list[tuple[str, str]]
 
 
-def components(model: OnlineCP) -> list[Component]:
+def components(model: ReadOnlyModel) -> list[Component]:
     """Return all components, strongest first."""
     inner = model._fitted()
     weights, factors = normalised(inner.rows())

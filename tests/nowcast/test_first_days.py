@@ -27,7 +27,7 @@ def newest(triangle: Triangle, nowcaster: Nowcaster, first: int) -> np.ndarray:
     """The nowcast of the four newest dates, stepped from a first day on."""
     for day in range(first, triangle.n_dates):
         nowcast = nowcaster.update(triangle.as_of(START + day))
-    return nowcast.quantiles()[1][0, :4]
+    return nowcast.quantiles().mean[0, :4]
 
 
 @pytest.mark.parametrize("economy", [False, True])
@@ -93,6 +93,6 @@ def test_intervals_forget_what_was_nowcast_before_all_delays_were_seen():
         nowcaster = Nowcaster(1, ())
         for day in range(first, 90):
             nowcast = nowcaster.update(triangle.as_of(START + day))
-        found = nowcast.quantiles((0.025, 0.5, 0.975))[2][0]
+        found = nowcast.quantiles((0.025, 0.5, 0.975)).values[0]
         widths.append(found[:, 2] - found[:, 0])
     assert (widths[0] < 1.5 * widths[1]).all()

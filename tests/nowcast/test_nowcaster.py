@@ -24,19 +24,20 @@ def followed(triangle: Triangle, nowcaster: Nowcaster, first: int, last: int) ->
 
 def test_medians_add_up_over_strata_and_dates():
     nowcast = followed(simulated(), Nowcaster((2, 3)), 40, 60)
-    _, now, quantiles = nowcast.quantiles(days=1)
+    daily = nowcast.quantiles(days=1)
+    now = daily.mean
     level = nowcast.units.level
     np.testing.assert_allclose(now[level == 1].sum(axis=0), now[0], rtol=1e-9)
-    week = nowcast.quantiles(days=7)[1]
+    week = nowcast.quantiles(days=7).mean
     past = nowcast.today.past[0]
-    daily = np.concatenate([now[0], past])
-    np.testing.assert_allclose(week[0], windowed(daily, 7)[: week.shape[1]], rtol=1e-9)
-    assert (np.diff(quantiles, axis=-1) >= 0.0).all()
+    all_dates = np.concatenate([now[0], past])
+    np.testing.assert_allclose(week[0], windowed(all_dates, 7)[: week.shape[1]], rtol=1e-9)
+    assert (np.diff(daily.values, axis=-1) >= 0.0).all()
 
 
 def test_a_sum_is_never_wider_than_its_parts_together():
     nowcast = followed(simulated(), Nowcaster(2), 30, 60)
-    parts = nowcast.quantiles()[2]
+    parts = nowcast.quantiles().values
     widths = parts[..., -1] - parts[..., 0]
     level = nowcast.units.level
     assert (widths[0] <= 1.1 * widths[level == 1].sum(axis=0)).all()
@@ -57,10 +58,10 @@ def test_nowcasts_begin_in_the_first_days():
     nowcaster = Nowcaster((2, 3))
     for day in range(1, 20):
         nowcast = nowcaster.update(triangle.as_of(START + day))
-        _, now, quantiles = nowcast.quantiles()
-        assert np.isfinite(quantiles).all()
-        assert (now >= 0.0).all()
-        seven = nowcast.quantiles(days=7)[2]
+        found = nowcast.quantiles()
+        assert np.isfinite(found.values).all()
+        assert (found.mean >= 0.0).all()
+        seven = nowcast.quantiles(days=7).values
         assert np.isfinite(seven[:, : max(day - 5, 0)]).all()
 
 
@@ -71,8 +72,8 @@ def test_a_stratum_that_appears_later_joins():
     for options in ({}, {"economy": True}):
         nowcast = followed(joined, Nowcaster(2, **options), 30, 60)
         assert nowcast.units.keys[1:] == (("p0",), ("p1",), ("p2",))
-        assert np.isfinite(nowcast.quantiles()[2]).all()
-        assert nowcast.quantiles()[1][nowcast.unit(place="p2")].sum() > 0.0
+        assert np.isfinite(nowcast.quantiles().values).all()
+        assert nowcast.quantiles().mean[nowcast.unit(place="p2")].sum() > 0.0
 
 
 def test_a_stratum_with_a_single_case_gets_finite_quantiles():
@@ -86,7 +87,7 @@ def test_a_stratum_with_a_single_case_gets_finite_quantiles():
         counts=np.append(triangle.counts, 1.0),
     )
     nowcast = followed(one, Nowcaster((2, 3)), 40, 45)
-    quantiles = nowcast.quantiles()[2][nowcast.unit(place="p2")]
+    quantiles = nowcast.quantiles().values[nowcast.unit(place="p2")]
     assert np.isfinite(quantiles).all()
     assert quantiles.max() < 10.0
 
@@ -102,7 +103,7 @@ def test_two_weeks_without_any_report_are_survived(made):
     late = replace(triangle, delays=moved)._summed()
     nowcaster = Nowcaster(**made)
     for day in range(40, 76):
-        quantiles = nowcaster.update(late.as_of(START + day)).quantiles()[2]
+        quantiles = nowcaster.update(late.as_of(START + day)).quantiles().values
         assert np.isfinite(quantiles).all()
         assert quantiles[0].max() < 5.0 * late.totals()[30:75].max()
 
@@ -126,7 +127,7 @@ def test_the_economy_nowcaster_needs_the_news_only():
         view = triangle.as_of(START + day)
         a = whole.update(view)
         b = economy.update(view.since(view.last - 1))  # reports of that day alone
-        np.testing.assert_array_equal(a.quantiles()[2], b.quantiles()[2])
+        np.testing.assert_array_equal(a.quantiles().values, b.quantiles().values)
     state = economy._members[0].state
     assert state is not None
     assert economy._kept is not None
@@ -163,10 +164,10 @@ def test_news_of_old_dates_and_news_beyond_the_maximum_delay_are_taken(economy):
         last=view.last + 1,
     )
     nowcast = nowcaster.update(old)
-    assert np.isfinite(nowcast.quantiles()[2]).all()
+    assert np.isfinite(nowcast.quantiles().values).all()
     assert nowcast.as_of_date == START + 45
     earlier = replace(old, first=old.first - 3, dates=old.dates + 3, last=old.last + 1)
-    assert np.isfinite(nowcaster.update(earlier).quantiles()[2]).all()
+    assert np.isfinite(nowcaster.update(earlier).quantiles().values).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*it is not over yet")
@@ -184,11 +185,11 @@ def test_weekly_and_unstratified_triangles_are_nowcast():
     nowcaster = Nowcaster((1, 2))
     for back in (6, 5, 4, 3):
         nowcast = nowcaster.update(weekly.as_of(weekly.as_of_date - 7 * back))
-    published, now, quantiles = nowcast.quantiles()
-    assert quantiles.shape == (1, 3, 7)
+    found = nowcast.quantiles()
+    assert found.values.shape == (1, 3, 7)
     truth = weekly.totals()[: nowcast.triangle.n_dates][::-1][:3]
-    assert (published[0] <= truth).all()
-    assert np.abs(now[0] - truth).max() < 0.35 * truth.max()
+    assert (found.reported[0] <= truth).all()
+    assert np.abs(found.mean[0] - truth).max() < 0.35 * truth.max()
 
 
 def test_tables_have_a_row_per_unit_and_date():
@@ -214,12 +215,12 @@ def test_a_rank_is_chosen_by_the_last_weeks():
     triangle = simulated(rate=60.0)
     nowcaster = Nowcaster("validate", ())
     first = nowcaster.update(triangle.as_of(START + 40))
-    assert np.isfinite(first.quantiles()[2]).all()
+    assert np.isfinite(first.quantiles().values).all()
     nowcast = followed(triangle, nowcaster, 41, 56)
     single = [
-        followed(triangle, Nowcaster(rank, ()), 40, 56).quantiles()[1] for rank in (2, 3, 4, 6)
+        followed(triangle, Nowcaster(rank, ()), 40, 56).quantiles().mean for rank in (2, 3, 4, 6)
     ]
-    assert any(np.allclose(nowcast.quantiles()[1], one) for one in single)
+    assert any(np.allclose(nowcast.quantiles().mean, one) for one in single)
 
 
 def test_a_step_that_fails_changes_nothing(monkeypatch):
@@ -236,8 +237,8 @@ def test_a_step_that_fails_changes_nothing(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         nowcaster.update(triangle.as_of(START + 43))
     monkeypatch.setattr(HazardLadder, "unseen", real)
-    a = nowcaster.update(triangle.as_of(START + 43)).quantiles(days=7)[2]
-    b = twin.update(triangle.as_of(START + 43)).quantiles(days=7)[2]
+    a = nowcaster.update(triangle.as_of(START + 43)).quantiles(days=7).values
+    b = twin.update(triangle.as_of(START + 43)).quantiles(days=7).values
     np.testing.assert_array_equal(a, b)
 
 
@@ -257,8 +258,8 @@ def test_a_copy_that_is_restored_goes_on_with_the_same_bits():
     straight = Nowcaster((2, 3))
     followed(triangle, straight, 40, 46)
     restored = copy.deepcopy(straight)
-    a = followed(triangle, straight, 47, 52).quantiles(days=7)[2]
-    b = followed(triangle, restored, 47, 52).quantiles(days=7)[2]
+    a = followed(triangle, straight, 47, 52).quantiles(days=7).values
+    b = followed(triangle, restored, 47, 52).quantiles(days=7).values
     np.testing.assert_array_equal(a, b)
 
 

@@ -72,9 +72,10 @@ def test_summaries_by_horizon_and_unit(result):
 
 
 def test_differences_have_an_interval_about_them(result):
-    middle, low, high = result.difference("tensortide", "unadjusted", level="all")
-    assert low <= middle <= high < 0.0
-    assert result.difference("tensortide", "tensortide") == (0.0, 0.0, 0.0)
+    found = result.difference("tensortide", "unadjusted", level="all")
+    assert found.low <= found.relative <= found.high < 0.0
+    same = result.difference("tensortide", "tensortide")
+    assert same.low == same.relative == same.high == 0.0
     with pytest.raises(tt.InputError, match="measure must be one of"):
         result.difference("tensortide", "unadjusted", measure="coverage")
     with pytest.raises(tt.InputError, match="no level 'age'"):
@@ -178,9 +179,9 @@ def test_a_replay_shows_itself_and_knows_its_levels(result):
     assert repr(result).startswith("<Replay as of 20")
     with pytest.raises(tt.InputError, match="there is no level 'age'; there are all, place"):
         tt.nowcast.plots.wis(result, "age")
-    scored, asked = result.scored
-    assert 0 < scored <= asked == result.truth[:, 0].size
-    assert result.difference("tensortide", "unadjusted", log=True)[0] < 0.0
+    scored = result.scored
+    assert 0 < scored.final <= scored.asked == result.truth[:, 0].size
+    assert result.difference("tensortide", "unadjusted", log=True).relative < 0.0
 
 
 def test_more_than_two_dates_are_those_that_are_scored():

@@ -30,7 +30,7 @@ def errors(triangle, truth, days):
     nowcaster, found = Nowcaster(2), {}
     for day in range(55, max(days) + 1):
         nowcast = nowcaster.update(triangle.as_of(START + day))
-        now = nowcast.quantiles()[1][0, :7]
+        now = nowcast.quantiles().mean[0, :7]
         found[day] = np.abs(now - truth[day - np.arange(7)]).mean()
     return np.array([found[day] for day in days])
 
@@ -74,9 +74,9 @@ def test_a_triangle_that_is_known_until_later_is_nowcast_from_its_last_report():
     triangle = simulated(days=80, max_delay=12, rate=60.0, correct=0.0)
     view = triangle.as_of(START + 60)
     nowcast = Nowcaster(2).update(view.until(START + 61))
-    published, now, _ = nowcast.quantiles()
-    assert published[0, 0] == 0.0
-    assert 0.3 < now[0, 0] / triangle.totals()[61] < 3.0
+    found = nowcast.quantiles()
+    assert found.reported[0, 0] == 0.0
+    assert 0.3 < found.mean[0, 0] / triangle.totals()[61] < 3.0
     with pytest.raises(tt.InputError, match="more than the maximum delay of 12 days before"):
         view.until(START + 90)
 
@@ -88,9 +88,8 @@ def test_intervals_know_that_nothing_is_known():
     widths, held = {}, []
     nowcaster = Nowcaster(2)
     for day in range(40, 95):
-        found = nowcaster.update(late.as_of(START + day)).quantiles((0.025, 0.5, 0.975), days=7)[2][
-            0
-        ]
+        nowcast = nowcaster.update(late.as_of(START + day))
+        found = nowcast.quantiles((0.025, 0.5, 0.975), days=7).values[0]
         widths[day] = (found[0, 2] - found[0, 0]) / found[0, 1]
         if FIRST < day < END:
             sums = np.array([truth[day - h - 6 : day - h + 1].sum() for h in range(10)])
@@ -111,7 +110,7 @@ def test_one_stray_report_does_not_end_a_silence():
         counts=np.append(late.counts, 1.0),
     )
     assert silences(stray) == silences(late) == [(FIRST, 79)]
-    now = [Nowcaster(2).update(t).quantiles()[1][0, :7] for t in (late, stray)]
+    now = [Nowcaster(2).update(t).quantiles().mean[0, :7] for t in (late, stray)]
     np.testing.assert_allclose(now[0], now[1], atol=3.0)
 
 

@@ -151,10 +151,9 @@ def _nowcast(folder: Path, seed: int) -> Table:
     for header in ("date", "reported so far", "nowcast", "95 % interval", "truth (mean)"):
         table.add_column(header, justify="right")
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
-    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975))
-    dates = triangle.days()[::-1]
+    found = nowcast.quantiles((0.025, 0.5, 0.975))
     for age in (3, 2, 1, 0):
-        low, middle, high = (f"{v:,.0f}" for v in found[0, age])
-        cells = (f"{published[0, age]:,.0f}", middle, f"{low} to {high}")
-        table.add_row(str(dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
+        low, middle, high = (f"{v:,.0f}" for v in found.values[0, age])
+        cells = (f"{found.reported[0, age]:,.0f}", middle, f"{low} to {high}")
+        table.add_row(str(found.dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
     return table

@@ -122,8 +122,8 @@ def _replayed(triangle: Triangle, wanted: Wanted) -> Replay:
 
 def _summed(nowcast: Nowcast, wanted: Wanted) -> Positions:
     """Return the ages of dates with a sum of as many dates as were asked for."""
-    published = nowcast.quantiles((0.5,), days=wanted.length)[0]
-    return np.flatnonzero(np.isfinite(published[0]))
+    reported = nowcast.quantiles((0.5,), days=wanted.length).reported
+    return np.flatnonzero(np.isfinite(reported[0]))
 
 
 def _sums_exist(nowcast: Nowcast, wanted: Wanted) -> Positions:
@@ -136,8 +136,7 @@ def _sums_exist(nowcast: Nowcast, wanted: Wanted) -> Positions:
 def _print(nowcast: Nowcast, wanted: Wanted) -> None:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     live = _sums_exist(nowcast, wanted)
-    published, _, found = nowcast.quantiles(levels, days=wanted.days or 1)
-    dates = nowcast.triangle.days()[::-1]
+    found = nowcast.quantiles(levels, days=wanted.days or 1)
     what = "" if (wanted.days or 1) == 1 else f", sums of {wanted.days} dates"
     over = ", all strata together" if nowcast.units.strata else ""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left",
@@ -145,10 +144,10 @@ def _print(nowcast: Nowcast, wanted: Wanted) -> None:
     for header in ("date", "reported so far", "median", "50 % interval", "95 % interval"):
         table.add_column(header, justify="right")
     for age in live[:SHOWN][::-1]:
-        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found[0, age])
-        reported = f"{published[0, age]:,.0f}"
+        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found.values[0, age])
+        reported = f"{found.reported[0, age]:,.0f}"
         cells = (reported, middle, f"{quarter} to {three}", f"{low} to {high}")
-        table.add_row(str(dates[age]), *cells)
+        table.add_row(str(found.dates[age]), *cells)
     Console(highlight=False).print(table)
 
 
@@ -182,11 +181,11 @@ def _print_replay(past: Replay, wanted: Wanted) -> None:
             f"{row['mae']:,.2f}",
         )  # fmt: skip
     Console(highlight=False).print(table)
-    scored, asked = past.scored
-    if scored < asked:
+    scored = past.scored
+    if scored.final < scored.asked:
         _tell(
-            f"{scored:,} of {asked:,} nowcasts of the whole could be scored: the counts of the "
-            "others are not final yet.",
+            f"{scored.final:,} of {scored.asked:,} nowcasts of the whole could be scored: the "
+            "counts of the others are not final yet.",
             wanted,
         )
 

@@ -21,7 +21,7 @@ from tensortide.nowcast import figures as shapes
 from tensortide.nowcast.count_model.state import Settings
 from tensortide.nowcast.ladders import BASELINES
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.replay_result import Replay
+from tensortide.nowcast.replay_result import Replay, ScoreDifference
 from tensortide.nowcast.replayer import OURS, replay
 from tensortide.nowcast.triangle import Triangle
 from tensortide.palette import plotting
@@ -187,8 +187,8 @@ def _log_table(result: Replay) -> str:
     return "**Logarithmic scale, count at 40 days**\n\n" + markdown(head, lines)
 
 
-def _share(found: tuple[float, float, float]) -> str:
-    middle, low, high = (-100.0 * f for f in found)
+def _share(found: ScoreDifference) -> str:
+    middle, low, high = (-100.0 * f for f in (found.relative, found.low, found.high))
     return f"{middle:.1f} % ({high:.1f} to {low:.1f})"
 
 

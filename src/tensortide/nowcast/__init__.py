@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tensortide.nowcast.count_model.state import CHAIN_LADDER, Settings
     from tensortide.nowcast.hub import hub_table
     from tensortide.nowcast.ladders import BASELINES, ChainLadder, HazardLadder, Unadjusted
-    from tensortide.nowcast.nowcast import Nowcast
+    from tensortide.nowcast.nowcast import Nowcast, Quantiles
     from tensortide.nowcast.nowcaster import Nowcaster
-    from tensortide.nowcast.replay_result import Replay
+    from tensortide.nowcast.replay_result import Replay, ScoreDifference, ScoredNowcasts
     from tensortide.nowcast.replayer import replay
     from tensortide.nowcast.scoring import Scores, scores
     from tensortide.nowcast.triangle import Triangle
@@ -29,7 +29,10 @@ __all__ = [
     "HazardLadder",
     "Nowcast",
     "Nowcaster",
+    "Quantiles",
     "Replay",
+    "ScoreDifference",
+    "ScoredNowcasts",
     "Scores",
     "Settings",
     "Triangle",
@@ -49,7 +52,10 @@ _HOME = {
     "Unadjusted": "ladders",
     "Nowcast": "nowcast",
     "Nowcaster": "nowcaster",
+    "Quantiles": "nowcast",
     "Replay": "replay_result",
+    "ScoreDifference": "replay_result",
+    "ScoredNowcasts": "replay_result",
     "replay": "replayer",
     "Scores": "scoring",
     "scores": "scoring",

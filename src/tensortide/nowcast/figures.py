@@ -26,12 +26,12 @@ def nowcast_figure(
 ) -> dict[str, Any]:
     """Draw what is reported, the nowcast with its intervals, and what came later if it is known."""
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
-    published, _, found = nowcast.quantiles(levels, days=days)
+    found = nowcast.quantiles(levels, days=days)
     dates = nowcast.triangle.days()[::-1]
-    n_ages = published.shape[1]
+    n_ages = len(found.dates)
     past = _settled(nowcast, unit, days)
     x_open = [str(d) for d in dates[:n_ages]][::-1]
-    bands = [_plain(found[unit, ::-1, k]) for k in range(len(levels))]
+    bands = [_plain(found.values[unit, ::-1, k]) for k in range(len(levels))]
     if len(past):  # the ribbon begins where everything is known
         x_open = [str(dates[n_ages]), *x_open]
         bands = [[*_plain(past[:1]), *band] for band in bands]
@@ -44,7 +44,7 @@ def nowcast_figure(
     x_past = [str(d) for d in dates[n_ages : n_ages + len(shown)]][::-1]
     x_all = [*x_past, *(str(d) for d in dates[:n_ages][::-1])]
     data.append(_line(x_past, _plain(shown[::-1]), "final", GREY, width=2))
-    reported = _published_yet(nowcast, published[unit])
+    reported = _published_yet(nowcast, found.reported[unit])
     joint = _plain(shown[:1])  # the open dates go on from the newest final one
     x_reported = x_all[len(x_past) - len(joint) :]
     y_reported = [*joint, *_plain(reported[::-1])]

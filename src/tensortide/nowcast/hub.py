@@ -62,7 +62,7 @@ def hub_rows(
         raise InputError(
             f"the hub's format has a location and an age group, not {len(units.strata)} strata."
         )
-    _, _, found = nowcast.quantiles(levels, days=DAYS)
+    found = nowcast.quantiles(levels, days=DAYS).values
     final = windowed(nowcast.today.past, DAYS)[:, :, None]
     found = np.concatenate([found, np.repeat(final, len(levels), axis=2)], axis=1)[:, :HORIZONS]
     sums = totals or [total_label(known) for known in nowcast.triangle.labels]

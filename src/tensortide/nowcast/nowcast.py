@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.errors import InputError
+from tensortide.legacy import FormerTuple
 from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
+from tensortide.nowcast.periods import Days
 from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Units
 from tensortide.nowcast.tail import DOUBT, tail_share
@@ -19,6 +21,40 @@ from tensortide.validate import check_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Quantiles(FormerTuple):
+    """What a nowcast says of every target: arrays of units x dates, the newest date first.
+
+    Parameters
+    ----------
+    reported
+        Counts published so far; NaN where a sum reaches back before the data.
+    mean
+        The nowcasts: what is published and what is expected still to come.
+    values
+        Units x dates x levels.
+    levels
+        The quantile levels, the last axis of `values`.
+    dates
+        The first day of each period, the newest first; of sums, that of their last period.
+    units
+        What the first axis counts; `Nowcast.unit` finds the number of one.
+    """
+
+    reported: Floats
+    mean: Floats
+    values: Floats
+    levels: tuple[float, ...]
+    dates: Days
+    units: Units
+    _former: ClassVar[tuple[str, ...]] = ("reported", "mean", "values")
+
+    def __repr__(self) -> str:
+        """Show how many there are."""
+        units, dates, levels = self.values.shape
+        return f"<Quantiles: {units:,} units, {dates:,} dates, {levels:,} levels>"
 
 
 @dataclass(frozen=True)
@@ -60,8 +96,8 @@ class Nowcast:
 
     def quantiles(
         self, levels: Sequence[float] | None = None, *, days: int = 1, settled: bool = False
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return published, nowcast (units x ages) and quantiles (units x ages x levels).
+    ) -> Quantiles:
+        """Return what is reported, the nowcast and its quantiles, of every unit and open date.
 
         With `days` 7 a target is the sum of seven dates that ends at that age.  The target is the
         count at the maximum delay; with `settled` it is what the count grows to after that
@@ -75,7 +111,14 @@ class Nowcast:
             sd = np.sqrt(((1.0 + tail) * sd) ** 2 + (DOUBT * tail * now) ** 2)
             now = (1.0 + tail) * now
         found = quantiles(published, now, sd, chosen.tolist(), falls=self.today.falls)
-        return published, now, found
+        return Quantiles(
+            reported=published,
+            mean=now,
+            values=found,
+            levels=tuple(chosen.tolist()),
+            dates=self.triangle.days()[::-1][: published.shape[1]],
+            units=self.units,
+        )
 
     def to_table(
         self,
@@ -95,8 +138,8 @@ class Nowcast:
         if isinstance(by, str):
             raise InputError(f"by must be a list of strata, such as [{by!r}], not {by!r}.")
         chosen = list(self.levels if levels is None else levels)
-        published, _, found = self.quantiles(chosen, days=days, settled=settled)
-        if np.isnan(published).all():
+        found = self.quantiles(chosen, days=days, settled=settled)
+        if np.isnan(found.reported).all():
             raise InputError(
                 f"as of {self.as_of_date} there are no {days} dates to sum yet; choose fewer days."
             )
@@ -110,15 +153,14 @@ class Nowcast:
                     if {k for k, label in enumerate(key) if label is not None} == wanted
                 ]
             )
-        dates = self.triangle.days()[::-1][: published.shape[1]]
-        live = np.isfinite(published[keep])
+        live = np.isfinite(found.reported[keep])
         unit, age = np.nonzero(live)
         columns: dict[str, Any] = {
             name: [self.units.keys[keep[u]][k] for u in unit]
             for k, name in enumerate(self.units.strata)
         }
-        columns["date"] = dates[age]
-        columns["reported"] = published[keep][live]
+        columns["date"] = found.dates[age]
+        columns["reported"] = found.reported[keep][live]
         for k, level in enumerate(chosen):
-            columns["median" if level == 0.5 else f"q{level:g}"] = found[keep][live][:, k]
+            columns["median" if level == 0.5 else f"q{level:g}"] = found.values[keep][live][:, k]
         return pa.table(columns)

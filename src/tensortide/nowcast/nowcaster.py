@@ -77,7 +77,7 @@ class Nowcaster:
     ...     table, reference="date", delay="delay", count="count", strata=["place", "age"],
     ...     max_delay=7)
     >>> nowcast = Nowcaster(ranks=2).update(triangle)
-    >>> nowcast.quantiles()[2].shape[1:]
+    >>> nowcast.quantiles().values.shape[1:]
     (7, 7)
     """
 

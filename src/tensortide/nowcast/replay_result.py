@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.errors import InputError
+from tensortide.legacy import FormerTuple
 from tensortide.nowcast.periods import Days, first_days, periods_of
 from tensortide.nowcast.scoring import Scores, block_bootstrap, on_log_scale, scores
 from tensortide.nowcast.snapshot import Units
@@ -17,6 +18,25 @@ from tensortide.validate import check_choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoreDifference(FormerTuple):
+    """The ratio of two models' mean scores less one (`relative`), and its 95 % interval."""
+
+    relative: float
+    low: float
+    high: float
+    _former: ClassVar[tuple[str, ...]] = ("relative", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoredNowcasts(FormerTuple):
+    """How many nowcasts of the whole have a final count, and how many there are."""
+
+    final: int
+    asked: int
+    _former: ClassVar[tuple[str, ...]] = ("final", "asked")
 
 
 @dataclass(frozen=True)
@@ -53,10 +73,11 @@ class Replay:
         return names.index(level)
 
     @property
-    def scored(self) -> tuple[int, int]:
+    def scored(self) -> ScoredNowcasts:
         """How many nowcasts of the whole have a final count, and how many there are."""
         asked = np.isfinite(next(iter(self.quantiles.values()))[:, 0, :, 0])
-        return int((asked & np.isfinite(self.truth[:, 0])).sum()), int(asked.sum())
+        final = asked & np.isfinite(self.truth[:, 0])
+        return ScoredNowcasts(final=int(final.sum()), asked=int(asked.sum()))
 
     def __repr__(self) -> str:
         """Show what was replayed."""
@@ -114,7 +135,7 @@ class Replay:
         measure: str = "wis",
         log: bool = False,
         seed: int = 0,
-    ) -> tuple[float, float, float]:
+    ) -> ScoreDifference:
         """Return the ratio of two models' mean scores less one, and its 95 % interval.
 
         Negative: `model` is better.  Blocks of as-of days are resampled, both models together;
@@ -132,9 +153,10 @@ class Replay:
         keep = live.any(axis=(1, 2))
         mine, theirs = means[0][keep], means[1][keep]
         if not theirs.sum() > 0.0:
-            return np.nan, np.nan, np.nan
+            return ScoreDifference(relative=np.nan, low=np.nan, high=np.nan)
         low, high = block_bootstrap(mine, theirs, seed=seed)
-        return float(mine.mean() / theirs.mean() - 1.0), low - 1.0, high - 1.0
+        relative = float(mine.mean() / theirs.mean() - 1.0)
+        return ScoreDifference(relative=relative, low=low - 1.0, high=high - 1.0)
 
     def to_table(self) -> pa.Table:
         """Return every quantile: as_of, model, strata, date, horizon, level, value, truth.

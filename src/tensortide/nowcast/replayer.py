@@ -83,7 +83,7 @@ def replay(
                 nowcast = nowcaster.update(view)
                 if day.item() in wanted:
                     found_now = nowcast.quantiles(chosen, days=days, settled=final)
-                    quantiles = found_now[2][:, :horizons]
+                    quantiles = found_now.values[:, :horizons]
                     rows = [place[key] for key in nowcast.units.keys]
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles

@@ -71,12 +71,12 @@ def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
     """Return what the newest week, or period, comes to."""
     every = nowcast.triangle.every
     days, words = (7, "last seven days") if every == "day" else (1, f"last {every}")
-    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
-    if np.isnan(published[0, 0]):
+    found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
+    if np.isnan(found.reported[0, 0]):
         return []
-    low, middle, high = (f"{v:,.0f}" for v in found[0, 0])
+    low, middle, high = (f"{v:,.0f}" for v in found.values[0, 0])
     return [
-        (f"reported so far, {words}", f"{published[0, 0]:,.0f}"),
+        (f"reported so far, {words}", f"{found.reported[0, 0]:,.0f}"),
         (f"expected in the end, {words} (95 %: {low} to {high})", middle),
     ]
 
@@ -108,14 +108,14 @@ def _today(nowcast: Nowcast) -> str:
 
 def _table(nowcast: Nowcast) -> str:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
-    published, _, found = nowcast.quantiles(levels)
-    dates = nowcast.triangle.days()[::-1]
+    found = nowcast.quantiles(levels)
     rows = []
-    for age in range(min(_ROWS, published.shape[1])):
-        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found[0, age])
-        cells = (f"{published[0, age]:,.0f}", middle, f"{quarter} to {three}", f"{low} to {high}")
+    for age, date in enumerate(found.dates[:_ROWS]):
+        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found.values[0, age])
+        reported = f"{found.reported[0, age]:,.0f}"
+        cells = (reported, middle, f"{quarter} to {three}", f"{low} to {high}")
         numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
-        rows.append(f"<tr><td>{dates[age]}</td>{numbers}</tr>")
+        rows.append(f"<tr><td>{date}</td>{numbers}</tr>")
     names = ("reported so far", "median", "50 % interval", "95 % interval")
     head = "".join(f'<th class="number">{n}</th>' for n in names)
     return f'<div class="scroll"><table><tr><th>date</th>{head}</tr>{"".join(rows)}</table></div>'
@@ -124,17 +124,17 @@ def _table(nowcast: Nowcast) -> str:
 def _strata(nowcast: Nowcast) -> str:
     """Tell what the last seven dates come to, by each label of each stratum."""
     days = 7 if nowcast.triangle.every == "day" else 1
-    published, _, found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
+    found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
     parts = []
     for axis, name in enumerate(nowcast.units.strata):
         rows = []
         for u, key in enumerate(nowcast.units.keys):
             if [k for k, part in enumerate(key) if part is not None] != [axis]:
                 continue
-            low, middle, high = (f"{v:,.0f}" for v in found[u, 0])
-            if np.isnan(published[u, 0]):  # there have not been seven dates yet
+            low, middle, high = (f"{v:,.0f}" for v in found.values[u, 0])
+            if np.isnan(found.reported[u, 0]):  # there have not been seven dates yet
                 continue
-            cells = (f"{published[u, 0]:,.0f}", middle, f"{low} to {high}")
+            cells = (f"{found.reported[u, 0]:,.0f}", middle, f"{low} to {high}")
             numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
             rows.append(f"<tr><td>{escape(str(key[axis]))}</td>{numbers}</tr>")
         if not rows:
@@ -175,10 +175,11 @@ def _triangle() -> str:
 
 
 def _scored(replay: Replay) -> str:
-    scored, asked = replay.scored
-    if scored == asked:
+    scored = replay.scored
+    if scored.final == scored.asked:
         return ""
-    return f" ({scored:,} of {asked:,} nowcasts of the whole: the others are not final yet)"
+    of_whole = f"{scored.final:,} of {scored.asked:,} nowcasts of the whole"
+    return f" ({of_whole}: the others are not final yet)"
 
 
 def _past(replay: Replay) -> str:

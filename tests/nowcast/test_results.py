@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,27 @@ def test_scored_and_difference_have_names_and_unpack_as_before(replayed):
     with pytest.warns(DeprecationWarning, match="compare its attributes"):
         assert scored == (scored.final, scored.asked)
     assert scored
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Triangle", "Nowcast", "Quantiles", "Replay", "ScoreDifference", "ScoredNowcasts", "Scores",
+     "Nowcaster"],
+)  # fmt: skip
+def test_what_holds_arrays_is_compared_by_identity_and_has_a_hash(name, nowcast, replayed):
+    results = {
+        "Triangle": nowcast.triangle,
+        "Nowcast": nowcast,
+        "Quantiles": nowcast.quantiles(),
+        "Replay": replayed,
+        "ScoreDifference": replayed.difference("chain-ladder", "unadjusted"),
+        "ScoredNowcasts": replayed.scored,
+        "Scores": replayed.scores("chain-ladder"),
+        "Nowcaster": Nowcaster(1, ()),
+    }
+    one = results[name]
+    other = copy.deepcopy(one)
+    assert isinstance(one, getattr(tt.nowcast, name))
+    assert one in [other, one]
+    assert one != other
+    assert len({one, other}) == 2

@@ -32,7 +32,7 @@ DRIFT = 0.02  # share of what is unseen by which a nowcast may drift off in a pe
 CORRECTED = 0.01  # share of a published count that a correction may take back
 
 
-@dataclass
+@dataclass(eq=False)
 class Spread:
     """The past nowcasts of all units, newest first, and the spread learned from them.
 
@@ -80,7 +80,7 @@ class Spread:
         self.unit_keys = list(keys)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Today:
     """A day's nowcast of all units: units x ages; `past` has the final counts of older dates.
 

@@ -48,7 +48,7 @@ class Ladder(Protocol):
         ...
 
 
-@dataclass
+@dataclass(eq=False)
 class Nowcaster:
     """Completes a reporting triangle day by day.
 

@@ -15,7 +15,7 @@ WEEKS_BACK = 28  # as-of days that are judged
 YOUNG = 14  # ages of dates that are judged: later ones are nearly complete
 
 
-@dataclass
+@dataclass(eq=False)
 class Trials:
     """The past nowcasts of each model."""
 

@@ -13,7 +13,7 @@ from tensortide.errors import InputError
 LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)  # those of the German Nowcast Hub
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """Scores of single forecasts, one number each.
 

@@ -16,7 +16,7 @@ from tensortide.nowcast.triangle import Triangle
 _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """A triangle as of its last day, cut to the newest `window` dates.
 
@@ -146,7 +146,7 @@ class Snapshot:
             yield slice(begin, end), np.asarray(sums, np.float64).reshape(shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Units:
     """All sums over strata: the whole, then each stratum, pairs of strata, ..., single cells.
 

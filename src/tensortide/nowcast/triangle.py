@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Triangle:
     """Published increments, listed sparsely; make one with `from_table` or `from_line_list`.
 

@@ -19,7 +19,7 @@ EASE = 0.1  # the part of those squared errors that counts against the line
 FREEDOM = 50.0  # of the t-law by which a date goes its own way when its reports contradict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DatePrior:
     """Prior means of the date rows, the relative variance of their totals, a start for the rows."""
 

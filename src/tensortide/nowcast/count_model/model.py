@@ -38,7 +38,7 @@ from tensortide.nowcast.count_model.state import (
 from tensortide.nowcast.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """A day's fit: the state, and the factors of sites and weekdays as they were used."""
 
@@ -47,7 +47,7 @@ class Fit:
     objectives: tuple[float, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False)
 class CountModel:
     """The CP model of one rank, stepped from as-of day to as-of day."""
 

@@ -70,7 +70,7 @@ CHAIN_LADDER = Settings(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CountState:
     """What a day leaves to the next: columns that sum to one, dates that carry the size.
 

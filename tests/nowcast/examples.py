@@ -26,8 +26,9 @@ def simulated(days=80, places=3, max_delay=12, seed=0, rate=20.0, correct=0.02) 
     first = int(START.astype("datetime64[D]").astype(int))
     labels = (tuple(f"p{i}" for i in range(places)),)
     return Triangle(
-        ("place",), labels, place[:, None], t, d, counts[place, t, d], first,
-        first + days - 1 + max_delay, max_delay,
+        strata=("place",), labels=labels, codes=place[:, None], dates=t, delays=d,
+        counts=counts[place, t, d], first=first, last=first + days - 1 + max_delay,
+        max_delay=max_delay,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensortide as tt
-from tensortide.nowcast.count_model.model import CountModel, fitted
+from tensortide.nowcast.count_model.model import CountModel, fit_counts
 from tensortide.nowcast.count_model.state import CHAIN_LADDER, Settings
 from tensortide.nowcast.ladders import ChainLadder
 from tensortide.nowcast.nowcaster import Nowcaster
@@ -147,7 +147,7 @@ def test_no_block_update_raises_the_declared_objective(rank):
     for back in (20, 19, 18):
         view = triangle.as_of(triangle.as_of_date - back)
         snapshot = Snapshot(view, model.window(view.max_delay))
-        fit = fitted(snapshot, rank, model.settings, model.state, watch=True)
+        fit = fit_counts(snapshot, rank, model.settings, model.state, watch=True)
         values = np.array(fit.objectives)
         assert len(values) > 10
         assert (np.diff(values) <= 1e-9 * np.abs(values[:-1])).all()

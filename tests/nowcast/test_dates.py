@@ -71,7 +71,7 @@ def parts(triangle, day):
     start = first_state(snapshot, 2, 0)
     prior = date_prior(start.dates, snapshot.n_dates, snapshot.weekdays, start.delays)
     holds = date_holds(snapshot, Settings())
-    return snapshot, prior, prior.adapted(snapshot, start, holds), holds
+    return snapshot, prior, prior.adapt(snapshot, start, holds), holds
 
 
 def test_a_prior_that_the_reports_confirm_is_left_alone():

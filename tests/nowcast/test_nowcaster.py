@@ -271,8 +271,9 @@ def test_the_spread_is_the_size_of_past_errors():
         noise = rng.normal(0.0, 30.0, (1, n_ages))
         spread.remember([("x",)], 1000.0 + noise, np.full((1, n_ages), 1.0))
     today = Today(
-        level, np.full((1, n_ages), 999.0), np.ones((1, n_ages)), np.full((1, 200), 1000.0)
-    )
+        level=level, published=np.full((1, n_ages), 999.0), unseen=np.ones((1, n_ages)),
+        past=np.full((1, 200), 1000.0),
+    )  # fmt: skip
     sd = spreads(today, spread, 1)[2]
     np.testing.assert_allclose(sd, 30.0, rtol=0.25)
 

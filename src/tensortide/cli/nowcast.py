@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tensortide.arrays import Positions
-from tensortide.cli.nowcast_options import Wanted
+from tensortide.cli.nowcast_options import NowcastOptions
 from tensortide.errors import FileError, InputError
 from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
 from tensortide.nowcast.notes import remarks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SHOWN = 14  # dates in the table on the screen
 
 
-def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
+def run_nowcast(triangle: Triangle, wanted: NowcastOptions, title: str) -> None:
     """Nowcast, print, write."""
     wanted.check()
     if wanted.form == "hub" and triangle.every != "day":
@@ -70,14 +70,14 @@ def run_nowcast(triangle: Triangle, wanted: Wanted, title: str) -> None:
         _tell(f"{wanted.page}: {size / 1e6:.1f} MB; open it in a browser.", wanted)
 
 
-def _tell(sentence: str, wanted: Wanted) -> None:
+def _tell(sentence: str, wanted: NowcastOptions) -> None:
     """Say something to a person; machines get the numbers alone."""
     if not wanted.as_json:
         Console(stderr=True, highlight=False, markup=False).print(sentence, soft_wrap=True)
 
 
 def _stepped(
-    triangle: Triangle, first: str, last: str, wanted: Wanted
+    triangle: Triangle, first: str, last: str, wanted: NowcastOptions
 ) -> tuple[Nowcast, list[pa.Table]]:
     """Nowcast every day up to the last; return the last nowcast and the tables asked for."""
     begin, days = as_of_days(triangle, [first, last], wanted.warm_up)
@@ -95,7 +95,7 @@ def _stepped(
     return nowcast, tables
 
 
-def _rows(nowcast: Nowcast, wanted: Wanted, totals: Sequence[str]) -> pa.Table:
+def _rows(nowcast: Nowcast, wanted: NowcastOptions, totals: Sequence[str]) -> pa.Table:
     if wanted.form == "hub":
         return hub_rows(nowcast, totals=totals)
     import pyarrow as pa
@@ -105,7 +105,7 @@ def _rows(nowcast: Nowcast, wanted: Wanted, totals: Sequence[str]) -> pa.Table:
     return table.add_column(0, "as_of", as_of)
 
 
-def _ends(triangle: Triangle, wanted: Wanted) -> list[str] | None:
+def _ends(triangle: Triangle, wanted: NowcastOptions) -> list[str] | None:
     """Return the first and the last as-of day to be scored; None for all that can be."""
     if not (wanted.first or wanted.last):
         return None
@@ -113,27 +113,27 @@ def _ends(triangle: Triangle, wanted: Wanted) -> list[str] | None:
     return [wanted.first or last, last]
 
 
-def _replayed(triangle: Triangle, wanted: Wanted) -> Replay:
+def _replayed(triangle: Triangle, wanted: NowcastOptions) -> Replay:
     models = {OURS: lambda: Nowcaster(wanted.ranks), **baselines(triangle.every)}
     return replay(
         triangle, models, _ends(triangle, wanted), days=wanted.days, warm_up=wanted.warm_up
     )
 
 
-def _summed(nowcast: Nowcast, wanted: Wanted) -> Positions:
+def _summed(nowcast: Nowcast, wanted: NowcastOptions) -> Positions:
     """Return the ages of dates with a sum of as many dates as were asked for."""
     reported = nowcast.quantiles((0.5,), days=wanted.length).reported
     return np.flatnonzero(np.isfinite(reported[0]))
 
 
-def _sums_exist(nowcast: Nowcast, wanted: Wanted) -> Positions:
+def _sums_exist(nowcast: Nowcast, wanted: NowcastOptions) -> Positions:
     live = _summed(nowcast, wanted)
     if not len(live):
         raise InputError(f"there are no {wanted.days} dates to sum yet; choose a smaller --sum.")
     return live
 
 
-def _print(nowcast: Nowcast, wanted: Wanted) -> None:
+def _print(nowcast: Nowcast, wanted: NowcastOptions) -> None:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     live = _sums_exist(nowcast, wanted)
     found = nowcast.quantiles(levels, days=wanted.days or 1)
@@ -151,13 +151,13 @@ def _print(nowcast: Nowcast, wanted: Wanted) -> None:
     Console(highlight=False).print(table)
 
 
-def _print_json(nowcast: Nowcast, wanted: Wanted) -> None:
+def _print_json(nowcast: Nowcast, wanted: NowcastOptions) -> None:
     _sums_exist(nowcast, wanted)
     for row in nowcast.to_table(days=wanted.days or 1).to_pylist():
         print(json.dumps({"as_of": str(nowcast.as_of_date)} | row, default=str))
 
 
-def _print_replay(past: Replay, wanted: Wanted) -> None:
+def _print_replay(past: Replay, wanted: NowcastOptions) -> None:
     rows = past.summary().to_pylist()
     if wanted.as_json:
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
@@ -26,7 +26,7 @@ GUESSES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
     """Which column is what; None where nothing was said."""
 
@@ -114,4 +114,4 @@ def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
             "say which column holds the counts (--count), or use --line-list if every row is a "
             f"case; the columns are {', '.join(map(repr, names))}."
         )
-    return Columns(reference, report, delay, count, columns.strata, columns.line_list)
+    return replace(columns, reference=reference, report=report, delay=delay, count=count)

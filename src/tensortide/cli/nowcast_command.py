@@ -93,7 +93,7 @@ def nowcast(
     """
     from tensortide.cli.nowcast import run_nowcast
     from tensortide.cli.nowcast_columns import Columns, read_triangle
-    from tensortide.cli.nowcast_options import Wanted
+    from tensortide.cli.nowcast_options import NowcastOptions
 
     given = report or []
     pages = [Path(name) for name in given if name.lower().endswith((".html", ".htm"))]
@@ -106,16 +106,20 @@ def nowcast(
         raise InputError("give the report date (--report) or the delay (--delay), not both.")
     names = [name.strip() for part in strata or [] for name in part.split(",")]
     listed = tuple(name for name in names if name)
-    columns = Columns(reference, dates[0] if dates else None, delay, count, listed, line_list)
+    columns = Columns(
+        reference=reference, report=dates[0] if dates else None, delay=delay, count=count,
+        strata=listed, line_list=line_list,
+    )  # fmt: skip
     try:
         numbers = ranks if ranks == "validate" else tuple(int(r) for r in ranks.split(","))
     except ValueError:
         raise InputError(
             f"--ranks takes numbers with commas, such as 3,4,6, or validate, not {ranks!r}."
         ) from None
-    wanted = Wanted(
-        as_of, first, last, days, numbers, warm_up, replay, form, out,
-        pages[0] if pages else None, as_json, source,
+    wanted = NowcastOptions(
+        as_of=as_of, first=first, last=last, days=days, ranks=numbers, warm_up=warm_up,
+        replay=replay, form=form, out=out, page=pages[0] if pages else None, as_json=as_json,
+        source=source,
     )  # fmt: skip
     options = {"max_delay": max_delay, "cumulative": cumulative, "every": every,
                "duplicates": duplicates, "early": early}  # fmt: skip

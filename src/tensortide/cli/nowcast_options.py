@@ -10,8 +10,8 @@ from tensortide.errors import FileError, InputError
 from tensortide.nowcast.periods import as_day
 
 
-@dataclass(frozen=True)
-class Wanted:
+@dataclass(frozen=True, kw_only=True)
+class NowcastOptions:
     """What is to be made of the triangle."""
 
     as_of: str | None

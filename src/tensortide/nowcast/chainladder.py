@@ -50,16 +50,16 @@ def read_chainladder(triangle: Any) -> Triangle:
     delays = np.asarray(triangle.ddims, float).astype(int) // _MONTHS[every] - 1
     valuation = np.datetime64(triangle.valuation_date).astype("datetime64[M]").astype(int)
     found = Triangle(
-        (*names, "column"),
-        (*labels, tuple(columns)),
-        np.column_stack([*codes, c]),
-        origins[t] - origins.min(),
-        delays[d],
-        values,
-        int(origins.min()),
-        (int(valuation) - shift) // _MONTHS[every],
-        int(delays.max()),
-        every,
+        strata=(*names, "column"),
+        labels=(*labels, tuple(columns)),
+        codes=np.column_stack([*codes, c]),
+        dates=origins[t] - origins.min(),
+        delays=delays[d],
+        counts=values,
+        first=int(origins.min()),
+        last=(int(valuation) - shift) // _MONTHS[every],
+        max_delay=int(delays.max()),
+        every=every,
     )
     return _without_single(found)
 

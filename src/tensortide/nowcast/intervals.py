@@ -80,7 +80,7 @@ class Spread:
         self.unit_keys = list(keys)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Today:
     """A day's nowcast of all units: units x ages; `past` has the final counts of older dates.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class ChainLadder:
     """
 
     diagonals: int = 60
+    _: KW_ONLY
     pooled: bool = False
     weekdays: bool = False
     pseudo: float = 10.0

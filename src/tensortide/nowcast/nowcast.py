@@ -57,7 +57,7 @@ class Quantiles(FormerTuple):
         return f"<Quantiles: {units:,} units, {dates:,} dates, {levels:,} levels>"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Nowcast:
     """The nowcast of an as-of day: every unit (sum over strata) and every date still open.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from tensortide.nowcast.silence import lasting, silences, spread_back
 from tensortide.nowcast.snapshot import Snapshot, Units
 from tensortide.nowcast.triangle import Triangle
 from tensortide.validate import brief, check_number, check_seed
-
-if TYPE_CHECKING:
-    pass
 
 RANKS = (3, 4, 6)
 CANDIDATES = (2, 3, 4, 6)  # of validation
@@ -83,6 +80,7 @@ class Nowcaster:
 
     ranks: int | str | Sequence[int] = RANKS
     ladders: Sequence[Ladder] = (HazardLadder(),)
+    _: KW_ONLY
     hedge: float = 0.15
     economy: bool = False
     settings: Settings | None = None
@@ -171,7 +169,7 @@ class Nowcaster:
 
     def _step(self, triangle: Triangle) -> Nowcast:
         missed = self._missing(triangle)
-        whole = self._seen(triangle)
+        whole = self._snapshot(triangle)
         reach = triangle.max_delay + whole.silent
         windows = [m.window(reach) for m in self._members]
         whole = replace(whole, window=max(windows + [m.window(reach) for m in self._used]))
@@ -200,9 +198,9 @@ class Nowcaster:
                 f"the nowcast as of {triangle.as_of_date} is not finite; do the settings allow "
                 "one, or are counts of very different size?"
             )
-        return self._told(triangle, units, whole, unseen, missed)
+        return self._finish(triangle, units, whole, unseen, missed)
 
-    def _seen(self, triangle: Triangle) -> Snapshot:
+    def _snapshot(self, triangle: Triangle) -> Snapshot:
         """Return what the models are shown: the triangle, or totals and news."""
         if not self.economy:
             runs = silences(triangle)
@@ -218,7 +216,7 @@ class Nowcaster:
             totals = totals._only(newest)
         self._kept = totals
         news = news._on(totals.labels, totals.first)
-        return Snapshot(totals, 1, news, silent=triangle.quiet)
+        return Snapshot(totals, 1, news=news, silent=triangle.quiet)
 
     def _weights(self, *, silent: bool) -> Floats:
         """Return the share of each model and ladder in the average.
@@ -237,7 +235,7 @@ class Nowcaster:
         """Return how many report dates were skipped."""
         return 0 if self._last is None else triangle.last - self._last - 1
 
-    def _told(
+    def _finish(
         self, triangle: Triangle, units: Units, snapshot: Snapshot, unseen: Floats, missed: int
     ) -> Nowcast:
         if missed:
@@ -247,7 +245,14 @@ class Nowcaster:
         past = _past(snapshot.triangle, units, snapshot)
         published = units.total(snapshot.published)
         self._falls = self._falls or bool((triangle.counts < 0.0).any())
-        today = Today(units.level, published, unseen, past, snapshot.silent, self._falls)
+        today = Today(
+            level=units.level,
+            published=published,
+            unseen=unseen,
+            past=past,
+            silent=snapshot.silent,
+            falls=self._falls,
+        )
         before = Spread(list(self._spread.unit_keys), self._spread.nowcasts, self._spread.unseen)
         if snapshot.silent:  # a day without reports teaches nothing about days with them
             self._spread.skip(1)
@@ -255,7 +260,7 @@ class Nowcaster:
             self._spread.remember(units.keys, today.nowcast, unseen)
         self._last = triangle.last
         self._like = (triangle.strata, triangle.max_delay, triangle.every)
-        self.nowcast_ = Nowcast(triangle, units, today, before)
+        self.nowcast_ = Nowcast(triangle=triangle, units=units, today=today, spread=before)
         return self.nowcast_
 
     def nowcast(self) -> Nowcast:

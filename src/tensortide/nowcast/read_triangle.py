@@ -31,8 +31,8 @@ MOST_DELAYS = 4_000  # ten years of days
 LONGEST = 100_000  # days from the first to the last date: more is a typing error
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriangleRules:
     """How a table is to be understood."""
 
     strata: Sequence[str]
@@ -67,7 +67,7 @@ def read_table(
     report: str | None,
     delay: str | None,
     count: str | None,
-    rules: Reading,
+    rules: TriangleRules,
 ) -> Triangle:
     """Return the triangle of a table; `count` None counts rows."""
     table = Table(records)
@@ -90,7 +90,7 @@ def read_table(
         _check_starts(days, every, reference, second)
     counts = table.values(count) if count else np.ones(table.n_records)
     labels, codes = _strata(table, rules.strata)
-    keep = _checked(delays, rules, table, reference, second)
+    keep = _rows_in_time(delays, rules, table, reference, second)
     codes, days, delays, counts = codes[keep], days[keep], delays[keep], counts[keep]
     if not len(counts):
         raise InputError("no row is left: every report is before its reference date.")
@@ -134,7 +134,7 @@ def _by_period(
     days: Positions,
     delays: Positions,
     counts: Floats,
-    rules: Reading,
+    rules: TriangleRules,
     *,
     dated: bool,
 ) -> Triangle:
@@ -159,16 +159,16 @@ def _by_period(
             f"{first_days(last + 1, every)} on are left out: it is not over yet."
         )
     return Triangle(
-        tuple(rules.strata),
-        tuple(labels),
-        codes[live],
-        dates[live] - first,
-        delays[live],
-        counts[live],
-        first,
-        last,
-        rules.longest,
-        every,
+        strata=tuple(rules.strata),
+        labels=tuple(labels),
+        codes=codes[live],
+        dates=dates[live] - first,
+        delays=delays[live],
+        counts=counts[live],
+        first=first,
+        last=last,
+        max_delay=rules.longest,
+        every=every,
     )._summed()
 
 
@@ -255,7 +255,9 @@ def _natural(label: Any) -> list[tuple[bool, int, str]]:
     return [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts if p]
 
 
-def _checked(delays: Positions, rules: Reading, table: Table, reference: str, second: str) -> Flags:
+def _rows_in_time(
+    delays: Positions, rules: TriangleRules, table: Table, reference: str, second: str
+) -> Flags:
     """Return the rows to keep: those whose report is not before its reference date."""
     early = delays < 0
     if early.any() and rules.early == "error":
@@ -280,7 +282,7 @@ def _distinct(
     dates: Positions,
     delays: Positions,
     counts: Floats,
-    rules: Reading,
+    rules: TriangleRules,
     used: Sequence[str],
     rows: Positions,
 ) -> tuple[Positions, Positions, Positions, Floats]:

@@ -39,7 +39,7 @@ class ScoredNowcasts(FormerTuple):
     _former: ClassVar[tuple[str, ...]] = ("final", "asked")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Replay:
     """Quantiles of every model, day, unit and horizon, and the truth that came later.
 

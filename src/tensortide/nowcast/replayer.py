@@ -88,7 +88,15 @@ def replay(
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
-    return Replay(scored, units, chosen, days, truth, found, triangle.every)
+    return Replay(
+        dates=scored,
+        units=units,
+        levels=chosen,
+        days=days,
+        truth=truth,
+        quantiles=found,
+        every=triangle.every,
+    )
 
 
 def as_of_days(

@@ -13,7 +13,7 @@ from tensortide.errors import InputError
 LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)  # those of the German Nowcast Hub
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scores:
     """Scores of single forecasts, one number each.
 
@@ -73,7 +73,14 @@ def scores(quantiles: Floats, truth: Floats, levels: Sequence[float] = LEVELS) -
         covered[round(1.0 - alpha, 6)] = inside.astype(float)
     parts = [weight * part for part in (spread, over, under)]
     total = parts[0] + parts[1] + parts[2]
-    return Scores(total, parts[0], parts[1], parts[2], median - truth, covered)
+    return Scores(
+        wis=total,
+        dispersion=parts[0],
+        overprediction=parts[1],
+        underprediction=parts[2],
+        error=median - truth,
+        covered=covered,
+    )
 
 
 def on_log_scale(quantiles: Floats, truth: Floats) -> tuple[Floats, Floats]:

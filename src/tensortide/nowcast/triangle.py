@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Triangle:
     """Published increments, listed sparsely; make one with `from_table` or `from_line_list`.
 
@@ -77,9 +77,16 @@ class Triangle:
         reference date: ``"error"`` or ``"drop"``.  Without a `max_delay` it is 40 days, 8 weeks,
         12 months, 8 quarters or 10 years.
         """
-        from tensortide.nowcast.read_triangle import Reading, read_table
+        from tensortide.nowcast.read_triangle import TriangleRules, read_table
 
-        rules = Reading(strata, max_delay, cumulative, every, duplicates, early)
+        rules = TriangleRules(
+            strata=strata,
+            max_delay=max_delay,
+            cumulative=cumulative,
+            every=every,
+            duplicates=duplicates,
+            early=early,
+        )
         return read_table(records, reference, report, delay, count, rules)
 
     @classmethod
@@ -95,9 +102,16 @@ class Triangle:
         early: str = "error",
     ) -> Triangle:
         """Read a line list: a row for each case, with its reference and its report date."""
-        from tensortide.nowcast.read_triangle import Reading, read_table
+        from tensortide.nowcast.read_triangle import TriangleRules, read_table
 
-        rules = Reading(strata, max_delay, False, every, "sum", early)
+        rules = TriangleRules(
+            strata=strata,
+            max_delay=max_delay,
+            cumulative=False,
+            every=every,
+            duplicates="sum",
+            early=early,
+        )
         return read_table(records, reference, report, None, None, rules)
 
     @classmethod

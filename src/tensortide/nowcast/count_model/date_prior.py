@@ -27,7 +27,7 @@ class DatePrior:
     variance: Floats
     rows: Floats
 
-    def adapted(self, snapshot: Snapshot, start: CountState, hold: Floats) -> DatePrior:
+    def adapt(self, snapshot: Snapshot, start: CountState, hold: Floats) -> DatePrior:
         """Return the prior whose totals know how far they are to be trusted.
 
         A gamma prior of weight `hold` has the relative variance ``1 / (hold * mean)``.  It

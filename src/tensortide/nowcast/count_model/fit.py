@@ -20,17 +20,17 @@ TINY = 1e-12
 FEW = 100.0  # counts of a component below which it is drawn to the others
 
 
-class Problem:
+class CountObjective:
     """The objective of one day and its block updates."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         start: CountState,
-        prior: Floats,
-        exposure: Floats,
         settings: Settings,
         *,
+        prior: Floats,
+        exposure: Floats,
         weights: Floats,
         pulled: bool,
     ) -> None:
@@ -136,7 +136,7 @@ class Problem:
                 total += float((pull * (factor - reference * np.log(factor + TINY))).sum())
         return total
 
-    def finished(self) -> CountState:
+    def finish(self) -> CountState:
         """Return the state with columns that sum to one, the size in the dates."""
         rows = [r.copy() for r in self.work.rows()]
         for mode in range(self.work.order):

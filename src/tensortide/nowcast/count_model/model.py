@@ -26,12 +26,12 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.nowcast.count_model.date_prior import date_holds, date_prior
-from tensortide.nowcast.count_model.fit import Problem
-from tensortide.nowcast.count_model.start import begun_anew, first_state
+from tensortide.nowcast.count_model.fit import CountObjective
+from tensortide.nowcast.count_model.start import begin_again, first_state
 from tensortide.nowcast.count_model.state import (
     CountState,
     Settings,
-    aligned,
+    align_state,
     cell_weights,
     weekday_factors,
 )
@@ -69,12 +69,12 @@ class CountModel:
         """Fit the day and return what is still to come: cells x ages."""
         if self.settings.signed:
             snapshot = replace(snapshot, signed=True)
-        fit = fitted(snapshot, self.rank, self.settings, self.state, self.seed, watch=watch)
+        fit = fit_counts(snapshot, self.rank, self.settings, self.state, self.seed, watch=watch)
         self.state = fit.state
         return unseen(snapshot, fit, self.settings)
 
 
-def fitted(
+def fit_counts(
     snapshot: Snapshot,
     rank: int,
     settings: Settings,
@@ -92,13 +92,17 @@ def fitted(
     if before is None or (shallow and settings.fade is None):
         start, sweeps = first_state(snapshot, rank, seed), settings.first_sweeps
     else:
-        start, sweeps = aligned(snapshot, before, settings.fade), settings.max_sweeps
-        start = begun_anew(snapshot, start) if shallow else start
-    problem = _problem(snapshot, start, settings, pulled=before is not None and not shallow)
-    return _swept(problem, sweeps, watch=watch)
+        start, sweeps = align_state(snapshot, before, settings.fade), settings.max_sweeps
+        start = begin_again(snapshot, start) if shallow else start
+    pulled = before is not None and not shallow
+    objective = _objective(snapshot, start, settings, pulled=pulled)
+    values = objective.descend(sweeps, watch=watch)
+    return Fit(objective.finish(), objective.exposure, tuple(values))
 
 
-def _problem(snapshot: Snapshot, start: CountState, settings: Settings, *, pulled: bool) -> Problem:
+def _objective(
+    snapshot: Snapshot, start: CountState, settings: Settings, *, pulled: bool
+) -> CountObjective:
     """Return the objective of a day at its start."""
     prior = date_prior(
         start.dates,
@@ -107,17 +111,14 @@ def _problem(snapshot: Snapshot, start: CountState, settings: Settings, *, pulle
         start.delays,
         smooth=settings.smooth_dates,
     )
-    prior = prior.adapted(snapshot, start, date_holds(snapshot, settings))
+    prior = prior.adapt(snapshot, start, date_holds(snapshot, settings))
     start = replace(start, dates=np.maximum(prior.rows, 1e-6))
     weights = cell_weights(snapshot, settings.fade)
     sized, exposure = weekday_factors(snapshot, start, settings, weights)
     mean = prior.mean * (sized.dates / start.dates)  # where sizes moved from factors to dates
-    return Problem(snapshot, sized, mean, exposure, settings, weights=weights, pulled=pulled)
-
-
-def _swept(problem: Problem, sweeps: int, *, watch: bool) -> Fit:
-    values = problem.descend(sweeps, watch=watch)
-    return Fit(problem.finished(), problem.exposure, tuple(values))
+    return CountObjective(
+        snapshot, sized, settings, prior=mean, exposure=exposure, weights=weights, pulled=pulled
+    )
 
 
 def unseen(snapshot: Snapshot, fit: Fit, settings: Settings) -> Floats:

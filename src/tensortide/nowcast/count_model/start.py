@@ -32,17 +32,17 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
         strata.append(rows / rows.sum(axis=0))
     n_sites = len(strata[0])
     return CountState(
-        snapshot.triangle.labels,
-        tuple(strata),
-        np.repeat(dates[:, None] / rank, rank, axis=1),
-        _profiles(delays, rank),
-        np.ones((n_sites, snapshot.n_weekdays, n_delays)),
-        np.ones((snapshot.n_weekdays, n_delays)),
-        snapshot.triangle.last - snapshot.n_dates + 1,
+        labels=snapshot.triangle.labels,
+        strata=tuple(strata),
+        dates=np.repeat(dates[:, None] / rank, rank, axis=1),
+        delays=_profiles(delays, rank),
+        site=np.ones((n_sites, snapshot.n_weekdays, n_delays)),
+        weekday=np.ones((snapshot.n_weekdays, n_delays)),
+        first=snapshot.triangle.last - snapshot.n_dates + 1,
     )
 
 
-def begun_anew(snapshot: Snapshot, state: CountState) -> CountState:
+def begin_again(snapshot: Snapshot, state: CountState) -> CountState:
     """Return a carried state whose dates and delays begin with the totals by date and delay."""
     if state.margin is None:
         return state

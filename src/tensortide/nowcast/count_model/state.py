@@ -14,7 +14,7 @@ from tensortide.nowcast.snapshot import Snapshot
 from tensortide.validate import check_count, check_number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The constants of the model, chosen on forecast dates before 2021-11-22.
 
@@ -70,7 +70,7 @@ CHAIN_LADDER = Settings(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountState:
     """What a day leaves to the next: columns that sum to one, dates that carry the size.
 
@@ -118,7 +118,7 @@ def weekday_factors(
         cells = np.ravel_multi_index((recent.dates - offset, recent.delays), shape)
         new = np.bincount(cells, recent.counts, shape[0] * shape[1]).reshape(shape)
         margin = np.asarray(new if start.margin is None else start.margin + new, np.float64)
-        reported = _of_window(reported, margin * weights, weekdays)
+        reported = _scale_to_window(reported, margin * weights, weekdays)
         start = replace(start, reported=reported, margin=margin)
     others = np.ones(start.delays.shape[1])
     for rows in start.strata[1:]:
@@ -135,11 +135,11 @@ def weekday_factors(
         own = (reported + pseudo) / (expected * shared + pseudo)
     start = replace(start, site=own, weekday=shared)
     if settings.fade is not None:
-        start = _sized(start, weekdays)
+        start = _move_sizes(start, weekdays)
     return start, (start.weekday * start.site)[:, weekdays]
 
 
-def _sized(start: CountState, weekdays: Positions) -> CountState:
+def _move_sizes(start: CountState, weekdays: Positions) -> CountState:
     """Move the size of a weekday from its factors to its dates: what is expected stays the same.
 
     The factors tell how reports are spread over delays.  A size of theirs, and the dates that
@@ -157,7 +157,7 @@ def _sized(start: CountState, weekdays: Positions) -> CountState:
     )
 
 
-def _of_window(reported: Floats, margin: Floats, weekdays: Positions) -> Floats:
+def _scale_to_window(reported: Floats, margin: Floats, weekdays: Positions) -> Floats:
     """Scale what sites have reported by weekday and delay to the totals of the window.
 
     Sums that fade cannot lose the dates that leave the window; the small surplus would make the
@@ -171,7 +171,7 @@ def _of_window(reported: Floats, margin: Floats, weekdays: Positions) -> Floats:
     return scaled
 
 
-def aligned(snapshot: Snapshot, state: CountState, fade: float | None = None) -> CountState:
+def align_state(snapshot: Snapshot, state: CountState, fade: float | None = None) -> CountState:
     """Bring yesterday's state to today's labels and dates.
 
     A label that was not there yet begins with its share of the counts; dates that left the

@@ -37,4 +37,4 @@ def without_strata(triangle: Triangle) -> Triangle:
     from dataclasses import replace
 
     plain = replace(triangle, strata=(), labels=(), codes=triangle.codes[:, :0])
-    return plain._summed()
+    return plain.summed()

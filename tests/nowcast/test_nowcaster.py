@@ -68,7 +68,7 @@ def test_nowcasts_begin_in_the_first_days():
 def test_a_stratum_that_appears_later_joins():
     triangle = simulated(places=3)
     late = (triangle.codes[:, 0] == 2) & (triangle.dates < 40)
-    joined = triangle._only(~late)
+    joined = triangle.only(~late)
     for options in ({}, {"economy": True}):
         nowcast = followed(joined, Nowcaster(2, **options), 30, 60)
         assert nowcast.units.keys[1:] == (("p0",), ("p1",), ("p2",))
@@ -100,7 +100,7 @@ def test_two_weeks_without_any_report_are_survived(made):
     report = triangle.dates + triangle.delays
     holiday = (report >= 50) & (report < 64)
     moved = np.where(holiday, 64 - triangle.dates, triangle.delays)
-    late = replace(triangle, delays=moved)._summed()
+    late = replace(triangle, delays=moved).summed()
     nowcaster = Nowcaster(**made)
     for day in range(40, 76):
         quantiles = nowcaster.update(late.as_of(START + day)).quantiles().values
@@ -311,3 +311,15 @@ def test_a_nowcast_shows_what_it_is_and_its_tables_know_their_targets():
         nowcast.to_table(days=99)
     at_once, settled = (nowcast.to_table(by=[], settled=s)["median"][0].as_py() for s in (0, 1))
     assert settled >= at_once
+
+
+def test_a_label_without_a_record_stops_no_step():
+    triangle = simulated()
+    view = triangle.as_of(START + 40)
+    few = view.select(place=["p0", "p1"])
+    nowcaster = Nowcaster(2, economy=True)
+    nowcaster.update(few)
+    quiet = replace(view.only(np.zeros(len(view.counts), bool)), last=view.last + 1)
+    nowcast = nowcaster.update(quiet)
+    assert nowcast.as_of_date == START + 41
+    assert np.isfinite(nowcast.quantiles().values).all()

@@ -22,7 +22,7 @@ def with_holiday(triangle, first=FIRST, end=END):
     silent = (report >= first) & (report < end)
     return replace(
         triangle, delays=np.where(silent, end - triangle.dates, triangle.delays)
-    )._summed()
+    ).summed()
 
 
 def errors(triangle, truth, days):
@@ -43,7 +43,7 @@ def test_runs_of_silence_are_found_and_told_from_weekends_and_rare_events():
     assert silences(with_holiday(triangle, 70, 72).as_of(START + 90)) == []  # a weekend
     now = late.as_of(START + 75)
     assert lasting(now, silences(now)) == 6
-    rare = triangle._only(np.arange(len(triangle.counts)) % 400 == 0)
+    rare = triangle.only(np.arange(len(triangle.counts)) % 400 == 0)
     assert silences(rare) == []
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tensortide as tt
 from tensortide.nowcast.triangle import Triangle
+from tests.nowcast.examples import simulated
 
 START = np.datetime64("2021-11-01")
 
@@ -440,3 +441,12 @@ def test_a_sparse_triangle_of_chainladder_is_never_made_dense():
     assert len(triangle.counts) < 200_000
     total = sample.cum_to_incr() if sample.is_cumulative else sample
     np.testing.assert_allclose(triangle.counts.sum(), np.nansum(total.values.data))
+
+
+def test_records_move_to_other_labels_and_none_is_lost():
+    triangle = simulated(places=2)
+    moved = triangle.on_axes((("p1", "new", "p0"),), triangle.first - 3)
+    assert moved.totals()[3:].tolist() == triangle.totals().tolist()
+    assert moved.totals(["place"])[2, 3:].tolist() == triangle.totals(["place"])[0].tolist()
+    with pytest.raises(tt.InputError, match="'place' has records of 'p1', which is not among"):
+        triangle.on_axes((("p0",),), triangle.first)

@@ -11,6 +11,7 @@ import numpy as np
 from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError
 from tensortide.nowcast.periods import first_days
+from tensortide.nowcast.positions import positions_of
 from tensortide.nowcast.triangle import Triangle
 
 _GRAINS = {"Y": "year", "A": "year", "Q": "quarter", "M": "month"}
@@ -40,10 +41,9 @@ def read_chainladder(triangle: Any) -> Triangle:
     rows = [tuple(row) for row in triangle.index.values.tolist()]
     columns = [str(c) for c in triangle.columns]
     labels = [tuple(dict.fromkeys(row[axis] for row in rows)) for axis in range(len(names))]
-    codes = []
-    for axis, known in enumerate(labels):
-        place = {label: k for k, label in enumerate(known)}
-        codes.append(np.array([place[row[axis]] for row in rows])[i])
+    codes = [
+        positions_of([row[axis] for row in rows], known)[i] for axis, known in enumerate(labels)
+    ]
     starts = triangle.origin.to_timestamp(how="s").values.astype("datetime64[M]").astype(int)
     shift = int(starts.min()) % _MONTHS[every]  # of a fiscal year
     origins = (starts - shift) // _MONTHS[every]
@@ -97,7 +97,7 @@ def write_chainladder(triangle: Triangle) -> Any:
         pd: Any = import_module("pandas")
     except ImportError:
         raise InputError("this needs the package chainladder: pip install chainladder.") from None
-    triangle = triangle._only(triangle.within())
+    triangle = triangle.only(triangle.within())
     strata = {
         name: [known[c] for c in triangle.codes[:, k]]
         for k, (name, known) in enumerate(zip(triangle.strata, triangle.labels, strict=True))

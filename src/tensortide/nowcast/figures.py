@@ -91,7 +91,7 @@ def delay_figure(triangle: Triangle, by: str | None = None) -> dict[str, Any]:
         return _nothing_complete(triangle)
     square = triangle.by_delay([by] if by else [])
     groups = square if by else square[None]
-    names = [str(label) for label in triangle.labels[triangle._axis(by)]] if by else ["all"]
+    names = [str(label) for label in triangle.labels[triangle.axis_of(by)]] if by else ["all"]
     sizes = np.nansum(groups[:, :complete], axis=(1, 2))
     data: list[dict[str, Any]] = []
     for k in np.argsort(-sizes, kind="stable")[:_MOST_LINES]:

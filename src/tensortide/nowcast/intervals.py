@@ -21,6 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from tensortide.arrays import Floats, Positions
+from tensortide.nowcast.positions import positions_of
 
 RELATIVE = 0.04  # share of a nowcast that its error has beside the Poisson part
 HALF_LIFE = 70.0  # periods after which a past error counts half
@@ -46,7 +47,7 @@ class Spread:
 
     def remember(self, keys: Sequence[tuple[object, ...]], nowcast: Floats, unseen: Floats) -> None:
         """Add a day's nowcasts (units x ages)."""
-        self._align(keys, nowcast.shape[1])
+        self.align(keys, nowcast.shape[1])
         self.nowcasts = np.concatenate([nowcast[None], self.nowcasts])[:MEMORY]
         self.unseen = np.concatenate([unseen[None], self.unseen])[:MEMORY]
 
@@ -65,17 +66,16 @@ class Spread:
         self.nowcasts = np.concatenate([gap, self.nowcasts])[:MEMORY]
         self.unseen = np.concatenate([gap, self.unseen])[:MEMORY]
 
-    def _align(self, keys: Sequence[tuple[object, ...]], n_ages: int) -> None:
+    def align(self, keys: Sequence[tuple[object, ...]], n_ages: int) -> None:
         """Bring the past to the units and ages of today; what did not exist then is NaN."""
         if list(keys) == self.unit_keys and self.nowcasts.shape[2] == n_ages:
             return
-        place = {key: k for k, key in enumerate(keys)}
+        before = positions_of(keys, self.unit_keys)
+        there = before >= 0
         for name in ("nowcasts", "unseen"):
             old = getattr(self, name)
             new = np.full((len(old), len(keys), n_ages), np.nan)
-            for k, key in enumerate(self.unit_keys):
-                if key in place:
-                    new[:, place[key], : old.shape[2]] = old[:, k, :n_ages]
+            new[:, there, : old.shape[2]] = old[:, before[there], :n_ages]
             setattr(self, name, new)
         self.unit_keys = list(keys)
 

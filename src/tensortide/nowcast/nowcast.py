@@ -88,7 +88,7 @@ class Nowcast:
     def unit(self, **labels: Any) -> int:
         """Return the number of a unit: ``unit(age_group="80+")``, strata left out are summed."""
         for name in labels:
-            self.triangle._axis(name)
+            self.triangle.axis_of(name)
         key = tuple(labels.get(name) for name in self.units.strata)
         if key not in self.units.keys:
             raise InputError(f"there is no unit {labels!r} as of {self.as_of_date}.")
@@ -145,7 +145,7 @@ class Nowcast:
             )
         keep = np.arange(len(self.units.keys))
         if by is not None:
-            wanted = {self.triangle._axis(name) for name in by}
+            wanted = {self.triangle.axis_of(name) for name in by}
             keep = np.array(
                 [
                     u

@@ -213,9 +213,9 @@ class Nowcaster:
                 totals = totals.joined(news.collapsed(news.n_dates))
             totals = replace(totals, last=triangle.last)
             newest = totals.dates >= totals.n_dates - triangle.max_delay - BACK
-            totals = totals._only(newest)
+            totals = totals.only(newest)
         self._kept = totals
-        news = news._on(totals.labels, totals.first)
+        news = news.on_axes(totals.labels, totals.first)
         return Snapshot(totals, 1, news=news, silent=triangle.quiet)
 
     def _weights(self, *, silent: bool) -> Floats:
@@ -241,7 +241,7 @@ class Nowcaster:
         if missed:
             self._spread.skip(missed)
         self._spread.forget_shallow(triangle.n_dates - triangle.max_delay - 1)
-        self._spread._align(units.keys, unseen.shape[1])
+        self._spread.align(units.keys, unseen.shape[1])
         past = _past(snapshot.triangle, units, snapshot)
         published = units.total(snapshot.published)
         self._falls = self._falls or bool((triangle.counts < 0.0).any())

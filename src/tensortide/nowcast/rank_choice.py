@@ -9,6 +9,7 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.nowcast.intervals import SETTLING, Spread
+from tensortide.nowcast.positions import positions_of
 from tensortide.nowcast.snapshot import Snapshot, Units
 
 WEEKS_BACK = 28  # as-of days that are judged
@@ -55,14 +56,14 @@ class Trials:
     def _missed(self, spread: Spread, units: Units, known: Floats) -> float:
         """Return the mean absolute miss of one model, over the whole and single strata."""
         coarse = np.flatnonzero(units.level <= len(units.strata))
-        place = {key: k for k, key in enumerate(spread.unit_keys)}
+        place = positions_of(units.keys, spread.unit_keys)
         total, count = 0.0, 0
         for back, nowcast in enumerate(spread.nowcasts[:WEEKS_BACK], start=1):
             ages = np.arange(min(YOUNG, nowcast.shape[1]))
             ages = ages[(ages + back >= SETTLING) & (ages + back < known.shape[1])]
             for u in coarse:
-                if units.keys[u] in place and len(ages):
-                    gaps = known[u, ages + back] - nowcast[place[units.keys[u]], ages]
+                if place[u] >= 0 and len(ages):
+                    gaps = known[u, ages + back] - nowcast[place[u], ages]
                     total += float(np.abs(gaps[np.isfinite(gaps)]).sum())
                     count += int(np.isfinite(gaps).sum())
         return total / count if count else float("nan")

@@ -169,7 +169,7 @@ def _by_period(
         last=last,
         max_delay=rules.longest,
         every=every,
-    )._summed()
+    ).summed()
 
 
 def _check_starts(days: Positions, every: str, reference: str, delay: str) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.arrays import Floats
+from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.ladders import BASELINES
 from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.periods import Days, as_day, complete_until, last_days, periods_of
+from tensortide.nowcast.positions import positions_of
 from tensortide.nowcast.replay_result import Replay
 from tensortide.nowcast.scoring import LEVELS, check_levels
 from tensortide.nowcast.snapshot import Snapshot, Units
@@ -72,7 +73,6 @@ def replay(
             f"{triangle.max_delay} {triangle.every}s after their date."
         )
     final = settled is not None
-    place = {key: k for k, key in enumerate(units.keys)}
     shape = (len(scored), len(units.keys), horizons, len(chosen))
     found = {name: np.full(shape, np.nan) for name in makers}
     nowcasters = {name: make() for name, make in makers.items()}
@@ -84,7 +84,7 @@ def replay(
                 if day.item() in wanted:
                     found_now = nowcast.quantiles(chosen, days=days, settled=final)
                     quantiles = found_now.values[:, :horizons]
-                    rows = [place[key] for key in nowcast.units.keys]
+                    rows = positions_of(nowcast.units.keys, units.keys)
                     at = int(np.searchsorted(scored, day))
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
@@ -212,24 +212,22 @@ def _by_cell(triangle: Triangle, whole: Snapshot) -> Floats:
 
     A cell with a label of which nothing is known has no final count.
     """
-    place = {
-        tuple(known[c] for known, c in zip(whole.triangle.labels, row, strict=True)): k
-        for k, row in enumerate(whole.cells)
-    }
+    names = _cell_names(whole.triangle, whole.cells)
     distinct, which = np.unique(triangle.codes, axis=0, return_inverse=True)
-    cell_of = np.array(
-        [
-            place.get(tuple(known[c] for known, c in zip(triangle.labels, row, strict=True)), -1)
-            for row in distinct
-        ]
-    )
-    cell = cell_of[which.reshape(-1)]
+    cell = positions_of(_cell_names(triangle, distinct), names)[which.reshape(-1)]
     kept = triangle.within() & (cell >= 0)
     flat = cell[kept] * triangle.n_dates + triangle.dates[kept]
-    size = len(place) * triangle.n_dates
+    size = len(names) * triangle.n_dates
     cells = np.bincount(flat, triangle.counts[kept], size).astype(np.float64)
-    cells = cells.reshape(len(place), triangle.n_dates)
-    for key, k in place.items():
-        if any(part not in known for part, known in zip(key, triangle.labels, strict=True)):
+    cells = cells.reshape(len(names), triangle.n_dates)
+    for k, name in enumerate(names):
+        if any(part not in known for part, known in zip(name, triangle.labels, strict=True)):
             cells[k] = np.nan
     return cells
+
+
+def _cell_names(triangle: Triangle, cells: Positions) -> list[tuple[Any, ...]]:
+    """Return the labels of each cell."""
+    return [
+        tuple(known[c] for known, c in zip(triangle.labels, row, strict=True)) for row in cells
+    ]

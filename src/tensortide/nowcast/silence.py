@@ -80,15 +80,15 @@ def spread_back(triangle: Triangle, runs: list[tuple[int, int]]) -> Triangle:
 
 def _spread(triangle: Triangle, backlog: Flags, length: int, profile: Floats) -> Triangle:
     """Return the triangle with the records of `backlog` shared out over shorter delays."""
-    parts = [triangle._only(~backlog)]
-    late = triangle._only(backlog)
+    parts = [triangle.only(~backlog)]
+    late = triangle.only(backlog)
     running = np.concatenate([[0.0], np.cumsum(profile)])
     last = np.minimum(late.delays, triangle.max_delay)
     whole = running[last + 1] - running[np.maximum(late.delays - length, 0)]
     for back in range(length + 1):
         target = late.delays - back
         there = (target >= 0) & (target <= triangle.max_delay)
-        part = late._only(there)
+        part = late.only(there)
         share = profile[target[there]] / whole[there]
         parts.append(replace(part, delays=target[there], counts=part.counts * share))
     return replace(
@@ -97,7 +97,7 @@ def _spread(triangle: Triangle, backlog: Flags, length: int, profile: Floats) ->
         dates=np.concatenate([p.dates for p in parts]),
         delays=np.concatenate([p.delays for p in parts]),
         counts=np.concatenate([p.counts for p in parts]),
-    )._summed()
+    ).summed()
 
 
 def _profile(triangle: Triangle, runs: list[tuple[int, int]]) -> Floats:

@@ -45,7 +45,7 @@ class Snapshot:
         """The increments of the window, without negative ones; or the news alone, as they are."""
         t = self.triangle if self.news is None else self.news
         inside = (t.dates > t.n_dates - 1 - self.n_dates) & t.within()
-        cut = t._only(inside)
+        cut = t.only(inside)
         return cut if self.signed or self.news is not None else cut.without_negatives()
 
     @property

@@ -17,6 +17,7 @@ from tensortide.arrays import Flags, Floats, Positions
 from tensortide.data.cells import changes
 from tensortide.errors import InputError
 from tensortide.nowcast.periods import Days, as_day, complete_until, first_days, last_days
+from tensortide.nowcast.positions import positions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,13 +153,20 @@ class Triangle:
         """Return which records have a delay of the triangle; the others are overflow."""
         return np.asarray(self.delays <= self.max_delay)
 
+    def axis_of(self, name: str) -> int:
+        """Return the number of a stratum."""
+        if name not in self.strata:
+            known = ", ".join(map(repr, self.strata)) or "none"
+            raise InputError(f"there is no stratum {name!r}; there are {known}.")
+        return self.strata.index(name)
+
     def totals(self, by: Sequence[str] = (), *, settled: bool = False) -> Floats:
         """Return what is published: an array with an axis per stratum of `by`, then dates.
 
         With `settled` overflow counts too.
         """
         kept = np.ones(len(self.counts), bool) if settled else self.within()
-        axes = [self._axis(name) for name in by]
+        axes = [self.axis_of(name) for name in by]
         sizes = [*(len(self.labels[a]) for a in axes), self.n_dates]
         places = [*(self.codes[kept, a] for a in axes), self.dates[kept]]
         flat = np.ravel_multi_index(places, sizes)
@@ -170,7 +178,7 @@ class Triangle:
 
         Cells that are not known yet are NaN.
         """
-        axes = [self._axis(name) for name in by]
+        axes = [self.axis_of(name) for name in by]
         kept = self.within()
         sizes = [*(len(self.labels[a]) for a in axes), self.n_dates, self.max_delay + 1]
         places = [*(self.codes[kept, a] for a in axes), self.dates[kept], self.delays[kept]]
@@ -218,7 +226,7 @@ class Triangle:
             raise InputError(f"nothing had been reported as of {day}; choose a later day.")
         quiet = max(0, last - (self.last - self.quiet))
         # what is reported later, an older date or a new label, does not exist yet either
-        view = replace(self._only(seen), last=last, quiet=quiet)
+        view = replace(self.only(seen), last=last, quiet=quiet)
         return view._from_first()._with_known_labels()
 
     def until(self, date: Any) -> Triangle:
@@ -245,14 +253,14 @@ class Triangle:
         """Return the records of some labels: ``select(age_group=["80+"])``."""
         keep = np.ones(len(self.counts), bool)
         for name, wanted in labels.items():
-            axis = self._axis(name)
+            axis = self.axis_of(name)
             several = isinstance(wanted, list | tuple | set | np.ndarray)
             listed = list(wanted) if several else [wanted]
             positions = [p for p, label in enumerate(self.labels[axis]) if label in listed]
             if len(positions) < len(listed):
                 raise InputError(f"stratum {name!r} has not all labels of {listed!r}.")
             keep &= np.isin(self.codes[:, axis], positions)
-        return self._only(keep)._with_known_labels()
+        return self.only(keep)._with_known_labels()
 
     def without_negatives(self) -> Triangle:
         """Return the same totals without negative increments.
@@ -276,16 +284,16 @@ class Triangle:
                     break
         back = np.empty_like(counts)
         back[order] = counts
-        return replace(self, counts=back)._only(back != 0.0)
+        return replace(self, counts=back).only(back != 0.0)
 
     def since(self, last: int) -> Triangle:
         """Return the reports after a period."""
-        return self._only(self.first + self.dates + self.delays > last)
+        return self.only(self.first + self.dates + self.delays > last)
 
     def collapsed(self, newest: int) -> Triangle:
         """Return the totals of the newest dates, without their delays."""
-        kept = self._only((self.dates >= self.n_dates - newest) & self.within())
-        return replace(kept, delays=np.zeros_like(kept.delays))._summed()
+        kept = self.only((self.dates >= self.n_dates - newest) & self.within())
+        return replace(kept, delays=np.zeros_like(kept.delays)).summed()
 
     def joined(self, other: Triangle) -> Triangle:
         """Return the records of both, on the labels of both; the later as-of date holds."""
@@ -294,7 +302,7 @@ class Triangle:
             for mine, theirs in zip(self.labels, other.labels, strict=True)
         )
         first = min(self.first, other.first)
-        mine, theirs = self._on(labels, first), other._on(labels, first)
+        mine, theirs = self.on_axes(labels, first), other.on_axes(labels, first)
         return replace(
             mine,
             codes=np.concatenate([mine.codes, theirs.codes]),
@@ -302,26 +310,19 @@ class Triangle:
             delays=np.concatenate([mine.delays, theirs.delays]),
             counts=np.concatenate([mine.counts, theirs.counts]),
             last=max(self.last, other.last),
-        )._summed()
+        ).summed()
 
-    # ------------------------------------------------------------------ inside
+    def only(self, keep: Flags) -> Triangle:
+        """Return the records that are marked, on the same labels and dates."""
+        return replace(
+            self,
+            codes=self.codes[keep],
+            dates=self.dates[keep],
+            delays=self.delays[keep],
+            counts=self.counts[keep],
+        )
 
-    def _on(self, labels: tuple[tuple[Any, ...], ...], first: int) -> Triangle:
-        """Return the same records with the codes of other labels and dates from another first."""
-        codes = self.codes.copy()
-        for axis, (old, new) in enumerate(zip(self.labels, labels, strict=True)):
-            place = {label: k for k, label in enumerate(new)}
-            moved = np.array([place[label] for label in old], np.int64)
-            codes[:, axis] = moved[self.codes[:, axis]]
-        dates = self.dates + (self.first - first)
-        return replace(self, labels=labels, codes=codes, dates=dates, first=first)
-
-    def _from_first(self) -> Triangle:
-        """Begin with the first date of which there is a record."""
-        begin = int(self.dates.min())
-        return replace(self, first=self.first + begin, dates=self.dates - begin)
-
-    def _summed(self) -> Triangle:
+    def summed(self) -> Triangle:
         """Return each cell once."""
         if not len(self.counts):
             return self
@@ -333,22 +334,32 @@ class Triangle:
         found = replace(
             self, codes=cells[:, :-2], dates=cells[:, -2], delays=cells[:, -1], counts=counts
         )
-        return found._only(counts != 0.0)
+        return found.only(counts != 0.0)
 
-    def _axis(self, name: str) -> int:
-        if name not in self.strata:
-            known = ", ".join(map(repr, self.strata)) or "none"
-            raise InputError(f"there is no stratum {name!r}; there are {known}.")
-        return self.strata.index(name)
+    def on_axes(self, labels: tuple[tuple[Any, ...], ...], first: int) -> Triangle:
+        """Return the same records with the codes of other labels and dates from another first.
 
-    def _only(self, keep: Flags) -> Triangle:
-        return replace(
-            self,
-            codes=self.codes[keep],
-            dates=self.dates[keep],
-            delays=self.delays[keep],
-            counts=self.counts[keep],
-        )
+        Every label of which there is a record must be among them.
+        """
+        codes = self.codes.copy()
+        for axis, (old, new) in enumerate(zip(self.labels, labels, strict=True)):
+            codes[:, axis] = positions_of(old, new)[self.codes[:, axis]]
+            lost = codes[:, axis] < 0
+            if lost.any():
+                label = old[self.codes[lost.argmax(), axis]]
+                raise InputError(
+                    f"stratum {self.strata[axis]!r} has records of {label!r}, which is not among "
+                    "the labels given."
+                )
+        dates = self.dates + (self.first - first)
+        return replace(self, labels=labels, codes=codes, dates=dates, first=first)
+
+    # ------------------------------------------------------------------ inside
+
+    def _from_first(self) -> Triangle:
+        """Begin with the first date of which there is a record."""
+        begin = int(self.dates.min())
+        return replace(self, first=self.first + begin, dates=self.dates - begin)
 
     def _with_known_labels(self) -> Triangle:
         """Leave out the labels of which there is no record."""

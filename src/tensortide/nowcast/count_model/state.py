@@ -10,6 +10,7 @@ import numpy as np
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.dense import thin_times
 from tensortide.errors import InputError
+from tensortide.nowcast.positions import positions_of
 from tensortide.nowcast.snapshot import Snapshot
 from tensortide.validate import check_count, check_number
 
@@ -185,19 +186,19 @@ def align_state(snapshot: Snapshot, state: CountState, fade: float | None = None
     reported = None if state.reported is None else share * state.reported
     if labels != state.labels:
         for axis, known in enumerate(labels):
-            before = {label: k for k, label in enumerate(state.labels[axis])}
+            before = positions_of(known, state.labels[axis])
+            there = before >= 0
             sums = np.bincount(recent.codes[:, axis], np.maximum(recent.counts, 0.0), len(known))
             part = (sums + 0.5) / (sums.sum() + 0.5 * len(known))
             rows = np.repeat(part[:, None], state.delays.shape[1], axis=1)
-            places = [(k, before[label]) for k, label in enumerate(known) if label in before]
-            rows[[k for k, _ in places]] = state.strata[axis][[b for _, b in places]]
+            rows[there] = state.strata[axis][before[there]]
             strata[axis] = rows / rows.sum(axis=0)
             if carried:
-                carried[axis] = _placed(carried[axis], places, len(known), 0.0)
+                carried[axis] = _moved(carried[axis], before, empty=0.0)
             if axis == 0:
-                site = _placed(state.site, places, len(known), 1.0)
+                site = _moved(state.site, before, empty=1.0)
                 if reported is not None:
-                    reported = _placed(reported, places, len(known), 0.0)
+                    reported = _moved(reported, before, empty=0.0)
     first = snapshot.triangle.last - snapshot.n_dates + 1
     gone, older = max(0, first - state.first), max(0, state.first - first)
     # a date before all others may be reported late: it begins like the oldest that are known
@@ -215,10 +216,10 @@ def align_state(snapshot: Snapshot, state: CountState, fade: float | None = None
     )  # fmt: skip
 
 
-def _placed(rows: Floats, places: list[tuple[int, int]], size: int, empty: float) -> Floats:
-    """Return rows moved to the places of their labels; the others are `empty`."""
-    found = np.full((size, *rows.shape[1:]), empty)
-    found[[k for k, _ in places]] = rows[[b for _, b in places]]
+def _moved(rows: Floats, before: Positions, *, empty: float) -> Floats:
+    """Return rows at the positions that they had before; `empty` where there was none."""
+    found = np.full((len(before), *rows.shape[1:]), empty)
+    found[before >= 0] = rows[before[before >= 0]]
     return found
 
 

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
 import numpy as np
 
 from tensortide.arrays import Floats
-from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.snapshot import Snapshot
+from tensortide.nowcast.units import Units
 
 STEEPEST = 0.97  # share of a total that one delay may add, at most
 FEW = 10.0  # counts below which a unit has no share of its own and takes that of the whole
+
+
+class Ladder(Protocol):
+    """A completion of triangles without memory; one's own class with these will do."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def window(self, max_delay: int) -> int:
+        """Return the dates that are needed."""
+        ...
+
+    def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
+        """Return what is still to come: units x ages."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,7 @@ class ChainLadder:
 
 
 #: the baselines of every replay, by the names that its table shows
-BASELINES: dict[str, Unadjusted | ChainLadder] = {
+BASELINES: dict[str, Ladder] = {
     model.name: model
     for model in (
         Unadjusted(),

@@ -14,9 +14,9 @@ from tensortide.legacy import FormerTuple
 from tensortide.nowcast.intervals import Spread, Today, quantiles, spreads
 from tensortide.nowcast.periods import Days
 from tensortide.nowcast.scoring import LEVELS, check_levels
-from tensortide.nowcast.snapshot import Units
 from tensortide.nowcast.tail import DOUBT, tail_share
 from tensortide.nowcast.triangle import Triangle
+from tensortide.nowcast.units import Units
 from tensortide.validate import check_count
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,35 +14,19 @@ from tensortide.errors import InputError, NotFittedError
 from tensortide.nowcast.count_model.model import CountModel
 from tensortide.nowcast.count_model.state import Settings
 from tensortide.nowcast.intervals import Spread, Today
-from tensortide.nowcast.ladders import HazardLadder
+from tensortide.nowcast.ladders import HazardLadder, Ladder
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.rank_choice import Trials
 from tensortide.nowcast.silence import lasting, silences, spread_back
-from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.snapshot import Snapshot
 from tensortide.nowcast.triangle import Triangle
+from tensortide.nowcast.units import Units
 from tensortide.validate import brief, check_number, check_seed
 
 RANKS = (3, 4, 6)
 CANDIDATES = (2, 3, 4, 6)  # of validation
 ECONOMY = Settings(window=120, fade=30.0)
 BACK = 200  # final dates beyond the open ones that intervals may look at
-
-
-class Ladder(Protocol):
-    """A completion of triangles without memory: any of `tensortide.nowcast.ladders`."""
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        ...
-
-    def window(self, max_delay: int) -> int:
-        """Return the dates that are needed."""
-        ...
-
-    def unseen(self, snapshot: Snapshot, units: Units) -> Floats:
-        """Return what is still to come: units x ages."""
-        ...
 
 
 @dataclass(eq=False)

@@ -10,7 +10,8 @@ import numpy as np
 from tensortide.arrays import Floats
 from tensortide.nowcast.intervals import SETTLING, Spread
 from tensortide.nowcast.positions import positions_of
-from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.snapshot import Snapshot
+from tensortide.nowcast.units import Units
 
 WEEKS_BACK = 28  # as-of days that are judged
 YOUNG = 14  # ages of dates that are judged: later ones are nearly complete

@@ -13,7 +13,7 @@ from tensortide.errors import InputError
 from tensortide.legacy import FormerTuple
 from tensortide.nowcast.periods import Days, first_days, periods_of
 from tensortide.nowcast.scoring import Scores, block_bootstrap, on_log_scale, scores
-from tensortide.nowcast.snapshot import Units
+from tensortide.nowcast.units import Units
 from tensortide.validate import check_choice
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from tensortide.nowcast.periods import Days, as_day, complete_until, last_days, 
 from tensortide.nowcast.positions import positions_of
 from tensortide.nowcast.replay_result import Replay
 from tensortide.nowcast.scoring import LEVELS, check_levels
-from tensortide.nowcast.snapshot import Snapshot, Units
+from tensortide.nowcast.snapshot import Snapshot
 from tensortide.nowcast.triangle import Triangle
+from tensortide.nowcast.units import Units
 from tensortide.progress import watched_days
 from tensortide.validate import brief, check_count
 

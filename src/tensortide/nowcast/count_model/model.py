@@ -33,8 +33,8 @@ from tensortide.nowcast.count_model.state import (
     Settings,
     align_state,
     cell_weights,
-    weekday_factors,
 )
+from tensortide.nowcast.count_model.weekdays import weekday_factors
 from tensortide.nowcast.snapshot import Snapshot
 
 

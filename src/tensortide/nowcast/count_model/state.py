@@ -18,16 +18,44 @@ from tensortide.validate import check_count, check_number
 class Settings:
     """The constants of the model, chosen on forecast dates before 2021-11-22.
 
-    `pull` and `pull_delays` weigh yesterday's columns of strata and delays against the window
-    (`least`: in counts, also on the first day, which makes `first_sweeps` sweeps at most);
-    `common` counts draw the columns of a component that has few to those of all;
-    `new` and `old` weigh the prior of dates younger and older than `recent`, as a share of the
-    date's own counts (`tensortide.nowcast.count_model.date_prior` tells where it deserves less);
-    `weekday_counts` are pseudo-counts that draw the weekday factors to one, `stratum_counts`
-    those of the multipliers of the last `recent` dates.  `fade` belongs to the economy model:
-    reports fade by ``exp(-age / fade)``, as their sums can no longer leave with the window.
-    `signed` counts negative increments where they were published (rank one, whose sums are all
-    that matters, can; else they are taken back from what came before).
+    Parameters
+    ----------
+    window
+        Dates that the model is fitted to, the maximum delay and a week at least; 0 takes all.
+    pull
+        Weight of yesterday's columns of strata, as a share of the counts in the window.
+    pull_delays
+        The same of yesterday's columns of delays.
+    first_sweeps
+        Sweeps, at most, of a day that starts from scratch.
+    least
+        Pseudo-counts of the columns at the start of a day, the first day included.
+    common
+        Pseudo-counts that shrink the columns of a small component towards the pooled columns.
+    new
+        Weight of the prior of a date up to `recent` periods old, as a share of the date's counts.
+    old
+        The same of older dates; `date_prior` tells where a prior deserves less.
+    weekday_counts
+        Pseudo-counts that shrink the weekday factors towards one.
+    stratum_counts
+        Pseudo-counts that shrink the multipliers of labels towards one; 0 means no multipliers.
+    recent
+        Periods for which a date is young: for `new`, and for the multipliers of labels.
+    fade
+        Periods after which a report weighs 1 / e; the economy model alone, which has no counts
+        that could leave with the window.
+    smooth_dates
+        Whether the prior of dates is a local line; else it is yesterday's rows.
+    weekdays
+        Whether there are weekday factors.
+    max_sweeps
+        Sweeps, at most, of a day that goes on from yesterday.
+    tol
+        Share of their total by which the dates must move for another sweep.
+    signed
+        Whether negative increments count where they were published, for rank one alone; else they
+        are taken back from what came before.
     """
 
     window: int = 60

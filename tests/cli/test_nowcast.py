@@ -58,7 +58,7 @@ def test_delays_in_place_of_report_dates_say_the_same(run, reports):
 def test_files_and_a_page_are_written(run, reports, tmp_path):
     out, page = tmp_path / "q.csv", tmp_path / "page.html"
     done = run(
-        "nowcast", str(reports), *WORDS, "--report", "reported", "--report", str(page),
+        "nowcast", str(reports), *WORDS, "--report", "reported", "--page", str(page),
         "--as-of", "2026-02-10", "-o", str(out),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -254,7 +254,8 @@ def test_a_replay_has_the_truth_that_came_after_its_range(run, reports, tmp_path
         (["--format", "hub", "--sum", "3", "-o", "x.csv"], "sums of 7 days, not of --sum 3"),
         (["--line-list", "--duplicates", "last"], "--duplicates does not go with --line-list"),
         (["-o", "."], "must end with .csv or .parquet"),
-        (["--report", "{folder}"], "is a folder: name a file in it"),
+        (["--page", "{folder}"], "is a folder: name a file in it"),
+        (["--page", "reported"], "reported: the page must end with .html"),
         (["--sum", "500", "--json"], "there are no 500 dates to sum yet"),
     ],
 )
@@ -295,7 +296,7 @@ def test_strata_may_be_named_one_by_one(run, reports):
 
 def test_a_page_may_have_a_title_and_one_word_among_numbers_is_named(run, reports, tmp_path):
     page = tmp_path / "page.html"
-    done = run("nowcast", str(reports), *WORDS, "--report", str(page), "--title", "Flu & co")
+    done = run("nowcast", str(reports), *WORDS, "--page", str(page), "--title", "Flu & co")
     assert done.returncode == 0, done.stderr
     text = page.read_text()
     assert "<h1>Flu &amp; co</h1>" in text
@@ -306,6 +307,28 @@ def test_a_page_may_have_a_title_and_one_word_among_numbers_is_named(run, report
     odd.write_text("date,reported,n\n2026-01-01,2026-01-01,3\n2026-01-02,2026-01-02,<5\n")
     done = run("nowcast", str(odd))
     assert "column 'n' must hold numbers, not string: record 1 has '<5'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--report", "page.html"],
+        ["--report", "reported", "--report", "page.html"],
+        ["--report", "page.html", "--report", "reported"],
+    ],
+)
+def test_a_page_has_an_option_of_its_own(run, reports, words):
+    done = run("nowcast", str(reports), *WORDS, *words)
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "tensortide: --report is the column of report dates; write the page with --page page.html."
+    )
+
+
+def test_report_dates_are_in_one_column(run, reports):
+    done = run("nowcast", str(reports), *WORDS, "--report", "reported", "--report", "date")
+    assert done.returncode == 2
+    assert "--report takes one column, not 2: reported, date." in done.stderr
 
 
 def test_weeks_have_no_weekday_ladder_and_begin_where_they_are_asked_to(run, tmp_path):

@@ -16,10 +16,7 @@ def nowcast(
     ],
     reference: Annotated[str | None, typer.Option(help="Column of the reference date.")] = None,
     report: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of the report date; and, with a name that ends in .html, a page to write."
-        ),
+        list[str] | None, typer.Option(help="Column of the report date.")
     ] = None,
     delay: Annotated[
         str | None, typer.Option(help="Column of the delay, in place of the report date.")
@@ -84,6 +81,9 @@ def nowcast(
     form: Annotated[
         str, typer.Option("--format", help="Of the file: table, or hub (7-day sums).")
     ] = "table",
+    page: Annotated[
+        Path | None, typer.Option(help="File for a page with pictures: html.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
@@ -95,19 +95,13 @@ def nowcast(
     from tensortide.cli.nowcast_columns import Columns, read_triangle
     from tensortide.cli.nowcast_options import NowcastOptions
 
-    given = report or []
-    pages = [Path(name) for name in given if name.lower().endswith((".html", ".htm"))]
-    dates = [name for name in given if not name.lower().endswith((".html", ".htm"))]
-    if len(pages) > 1 or len(dates) > 1:
-        raise InputError(
-            "--report takes one column of report dates and one page at most; a page ends in .html."
-        )
-    if dates and delay is not None:
+    reported = _report_column(report or [])
+    if reported is not None and delay is not None:
         raise InputError("give the report date (--report) or the delay (--delay), not both.")
     names = [name.strip() for part in strata or [] for name in part.split(",")]
     listed = tuple(name for name in names if name)
     columns = Columns(
-        reference=reference, report=dates[0] if dates else None, delay=delay, count=count,
+        reference=reference, report=reported, delay=delay, count=count,
         strata=listed, line_list=line_list,
     )  # fmt: skip
     try:
@@ -118,14 +112,26 @@ def nowcast(
         ) from None
     wanted = NowcastOptions(
         as_of=as_of, first=first, last=last, days=days, ranks=numbers, warm_up=warm_up,
-        replay=replay, form=form, out=out, page=pages[0] if pages else None, as_json=as_json,
+        replay=replay, form=form, out=out, page=page, as_json=as_json,
         source=source,
     )  # fmt: skip
     options = {"max_delay": max_delay, "cumulative": cumulative, "every": every,
                "duplicates": duplicates, "early": early}  # fmt: skip
     if line_list and duplicates != "error":
         raise InputError("--duplicates does not go with --line-list: every row is one case.")
-    if title is not None and not pages:
-        raise InputError("--title is about the page: name one with --report page.html.")
+    if title is not None and page is None:
+        raise InputError("--title is about the page: name one with --page page.html.")
     named = "standard input" if source == "-" else Path(source).name
     run_nowcast(read_triangle(source, columns, options), wanted, title or f"Nowcast of {named}")
+
+
+def _report_column(given: list[str]) -> str | None:
+    """Return the column of report dates; a page has an option of its own."""
+    for name in given:
+        if name.lower().endswith((".html", ".htm")):
+            raise InputError(
+                f"--report is the column of report dates; write the page with --page {name}."
+            )
+    if len(given) > 1:
+        raise InputError(f"--report takes one column, not {len(given)}: {', '.join(given)}.")
+    return given[0] if given else None

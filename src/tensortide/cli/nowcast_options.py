@@ -61,6 +61,8 @@ class NowcastOptions:
             raise InputError(f"the hub's format has sums of 7 days, not of --sum {self.days}.")
         if self.out is not None and self.out.suffix.lower() not in (".csv", ".parquet"):
             raise InputError(f"{self.out}: the file must end with .csv or .parquet.")
+        if self.page is not None and self.page.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"{self.page}: the page must end with .html.")
 
     def _check_path(self, path: Path) -> None:
         if not path.parent.is_dir():

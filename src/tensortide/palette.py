@@ -6,8 +6,10 @@ a colour differ by line.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from tensortide.atomic import writing
 from tensortide.errors import TensortideError
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -47,3 +49,15 @@ def plotting() -> Any:
             "figures need matplotlib; install it with: python -m pip install matplotlib."
         ) from None
     return pyplot
+
+
+def save_picture(figure: Any, *files: Path) -> None:
+    """Write a figure by the endings of names, each file whole or not at all; then close it."""
+    try:
+        for file in files:
+            kind = file.suffix[1:].lower()
+            undated = {"Date": None} if kind == "svg" else None  # the same figure, the same file
+            with writing(file) as out:
+                figure.savefig(out, format=kind, dpi=120, metadata=undated)
+    finally:
+        plotting().close(figure)

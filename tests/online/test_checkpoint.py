@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_a_failed_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
     def full_disk(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(tt.FileError, match="No space left"):
         model.save(path)
     assert path.read_bytes() == before

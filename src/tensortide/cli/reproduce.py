@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tensortide.atomic import write_whole
 from tensortide.errors import FileError, InputError, NoDataError
 from tensortide.experiments import run
 from tensortide.experiments.figures import draw
@@ -61,13 +62,13 @@ def reproduce(
                 raise SystemExit(130) from None
             rows = _wanted(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
-            _write(stem.with_suffix(".md"), f"# {scenario.title}\n\n{markdown}\n")
+            write_whole(stem.with_suffix(".md"), f"# {scenario.title}\n\n{markdown}\n".encode())
             files = draw(scenario, rows, out, stem.name)
             _show(scenario, markdown, files, rows, as_json=as_json)
             if text is not None:
                 text = _inserted(text, scenario.name, markdown)
     if document is not None and text is not None:
-        _write(document, text)
+        write_whole(document, text.encode())
 
 
 def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
@@ -79,11 +80,11 @@ def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
     plotting()
     markdown, files = run_study(STUDIES[name], out, quick=quick)
     kept = out / f"{name}.md"
-    _write(kept, f"# {STUDIES[name].title}\n\n{markdown}\n")
+    write_whole(kept, f"# {STUDIES[name].title}\n\n{markdown}\n".encode())
     print(f"\n{STUDIES[name].title}\n\n{markdown}")
     print("\ntable and figures: " + ", ".join(map(str, [kept, *files])), flush=True)
     if document is not None:
-        _write(document, _inserted(text, name, markdown))
+        write_whole(document, _inserted(text, name, markdown).encode())
 
 
 def _teller(progress: Progress, name: str, *, told: bool) -> Callable[[str], None]:
@@ -128,17 +129,10 @@ def _show(
     print("\nfigure: " + ", ".join(map(str, files)), flush=True)
 
 
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text)
-    except OSError as error:
-        raise FileError(f"{file}: cannot be written: {error.strerror}.") from None
-
-
 def _read(document: Path) -> str:
     if not document.is_file():
         raise FileError(f"{document}: there is no such file.")
-    return document.read_text()
+    return document.read_text(encoding="utf-8")
 
 
 def _inserted(text: str | None, name: str, markdown: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.errors import InputError
 from tensortide.experiments.compare import Result, Task
 from tensortide.experiments.cut_table import Steps
-from tensortide.palette import line_style, plotting
+from tensortide.palette import line_style, plotting, save_picture
 
 
 def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title: str) -> None:
@@ -42,12 +41,7 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=6, fontsize=9)
     figure.suptitle(f"{title}: {len(done)} methods, rank {task.rank}", fontsize=11)
-    try:
-        figure.savefig(file, dpi=120)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: the picture cannot be written: {error}.") from None
-    finally:
-        pyplot.close(figure)
+    save_picture(figure, file)
 
 
 def _is_date(labels: Sequence[Any]) -> bool:

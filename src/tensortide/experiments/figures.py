@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.experiments.scenario import Scenario, Source
 from tensortide.experiments.tables import CELLS, nearly_exact
-from tensortide.palette import BLUE, line_style, plotting
+from tensortide.palette import BLUE, line_style, plotting, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +32,7 @@ def draw(scenario: Scenario, rows: Sequence[Row], folder: Path, stem: str) -> li
     figure.suptitle(scenario.title + over, fontsize=12)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{stem}.{kind}" for kind in ("png", "svg")]
-    for file in files:
-        figure.savefig(file, dpi=120, metadata={"Date": None} if file.suffix == ".svg" else None)
-    pyplot.close(figure)
+    save_picture(figure, *files)
     return files
 
 

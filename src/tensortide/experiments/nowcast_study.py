@@ -24,7 +24,7 @@ from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.replay_result import Replay, ScoreDifference
 from tensortide.nowcast.replayer import OURS, replay
 from tensortide.nowcast.triangle import Triangle
-from tensortide.palette import plotting
+from tensortide.palette import plotting, save_picture
 
 LEVELS = {"all": "nation", "location": "states", "age_group": "ages",
           "location x age_group": "states by age"}  # fmt: skip
@@ -220,7 +220,6 @@ def _pictures(result: Replay, stem: Path) -> list[Path]:
         figure.legend(handles, labels, loc="lower center", ncol=4, frameon=False)
         figure.tight_layout(rect=(0, 0.07, 1, 1))
         file = stem.with_name(f"{stem.name}-{name}.svg")
-        figure.savefig(file, metadata={"Date": None})
-        pyplot.close(figure)
+        save_picture(figure, file)
         files.append(file)
     return files

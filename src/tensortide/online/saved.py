@@ -1,17 +1,13 @@
 """A model as one file: a zip of plain arrays and one JSON text.  Never a pickle.
 
-The file is written beside the target and renamed over it, so a crash or a full disk
-leaves the old file whole.  Every member has a checksum; a damaged, cut or foreign file is
+A crash or a full disk leaves the old file whole.  Every member has a checksum; a damaged, cut or foreign file is
 refused with a sentence.  A method without history has no raw value in its file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.arrays import AnyArray
+from tensortide.atomic import writing
 from tensortide.data.labels import DTYPES, Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError
 from tensortide.online.plain_checks import check_facts, check_texts
@@ -43,26 +40,11 @@ VERSION = 2
 def save_model(params: dict[str, Any], model: Model, path: Path) -> None:
     """Write the model; the path holds either the old file or the whole new one."""
     arrays, facts = _contents(params, model)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as bundle:
-                bundle.writestr("model.json", json.dumps(facts, indent=1))
-                for key, array in arrays.items():
-                    with bundle.open(f"{key}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError):
-            raise FileError(f"{path}: cannot be written: {error.strerror}.") from None
-        raise
+    with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as bundle:
+        bundle.writestr("model.json", json.dumps(facts, indent=1))
+        for key, array in arrays.items():
+            with bundle.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def load(path: str | Path) -> OnlineCP:

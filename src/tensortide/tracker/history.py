@@ -7,10 +7,8 @@ a crash in between leaves a file that no commit knows, which the next writer rem
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.arrays import AnyArray
+from tensortide.atomic import write_whole
 from tensortide.core.tensor.dense_box import Complete
 from tensortide.data.cells import Cells
 from tensortide.data.store import Store
@@ -128,13 +127,7 @@ def _write(
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     data = sink.getvalue().to_pybytes()
-    begun = folder / f".{name}.begun"
-    with begun.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(begun, folder / name)
-    _sync_folder(folder)
+    write_whole(folder / name, data, "Nothing of this step was kept.")
     ledger.db.execute(insert("segments", SEGMENT), (seq, name, kind, _digest(data)))
     ledger.sum_up("segments")
 
@@ -167,13 +160,3 @@ def _bytes(path: Path, checksum: str) -> bytes:
 
 def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the name of a new file on the disk too, where the system knows how."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortide.tracker.ledger import sentences
+from tensortide.atomic import write_whole
 
 if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
@@ -21,11 +21,9 @@ def write_quarantine(tracker: Tracker) -> Path | None:
     target = tracker.path / FILE
     if not rows:
         return None
-    begun = tracker.path / f".{FILE}.begun"
-    with sentences(tracker.path):
-        with begun.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["source", "line", "reason", "record"])
-            writer.writerows(rows)
-        os.replace(begun, target)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["source", "line", "reason", "record"])
+    writer.writerows(rows)
+    write_whole(target, text.getvalue().encode())
     return target

@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import tensortide
-from tensortide.errors import FileError
+from tensortide.atomic import write_whole
 
 
 def write_page(page: str, out: Path) -> int:
     """Write a page and return its size in bytes; the old file stays until it is whole."""
     written = page.encode()
-    begun = out.with_name(f".{out.name}.begun")
-    try:
-        begun.write_bytes(written)
-        begun.replace(out)
-    except OSError as error:
-        raise FileError(f"{out}: cannot be written: {error.strerror}.") from None
+    write_whole(out, written)
     return len(written)
 
 

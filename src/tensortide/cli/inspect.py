@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from tensortide.cli.table_file import write_csv, write_table
 from tensortide.errors import FileError, InputError
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.summary import summarise
@@ -77,7 +78,7 @@ def show_components(run: Path, *, top: int, as_json: bool, out: Path | None) -> 
         model = tracker.model
     found = model.components(top=top)
     if out is not None:
-        write_table(found, out)
+        _write(found, out)
         return
     if as_json:
         print(json.dumps(found.to_pylist()))
@@ -119,51 +120,18 @@ def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | N
         raise InputError(str(error).replace("pass unknown='nan'", "say --unknown nan")) from None
     answer = table.append_column("predicted", pa.array(values))
     if out is not None:
-        write_table(answer, out)
+        _write(answer, out)
     elif as_json:
         for row in answer.to_pylist():
             row["predicted"] = None if row["predicted"] != row["predicted"] else row["predicted"]
             print(json.dumps(row, default=str))
     else:
-        _csv(answer, sys.stdout.buffer)
+        write_csv(answer, sys.stdout.buffer)
 
 
-def write_table(table: pa.Table, out: Path) -> None:
-    """Write a table by the ending of the name."""
-    writers: dict[str, Any] = {".csv": _csv, ".parquet": _parquet, ".arrow": _feather}
-    write = writers.get(out.suffix.lower())
-    if write is None:
-        raise InputError(f"{out}: give a name that ends in {', '.join(writers)}.")
-    try:
-        with out.open("wb") as file:
-            write(table, file)
-    except OSError as error:
-        raise FileError(f"{out}: cannot be written: {error.strerror}.") from None
+def _write(table: pa.Table, out: Path) -> None:
+    write_table(table, out)
     print(f"{out}: {table.num_rows:,} rows", file=sys.stderr)
-
-
-def _csv(table: pa.Table, file: Any) -> None:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    plain = [
-        c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns
-    ]
-    csv.write_csv(
-        pa.table(plain, names=table.column_names), file, csv.WriteOptions(quoting_style="needed")
-    )
-
-
-def _parquet(table: pa.Table, file: Any) -> None:
-    from pyarrow import parquet
-
-    parquet.write_table(table, file)
-
-
-def _feather(table: pa.Table, file: Any) -> None:
-    from pyarrow import feather
-
-    feather.write_feather(table, file)
 
 
 def check(run: Path, *, as_json: bool) -> None:

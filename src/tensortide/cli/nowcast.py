@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +13,8 @@ from rich.table import Table
 
 from tensortide.arrays import Positions
 from tensortide.cli.nowcast_options import NowcastOptions
-from tensortide.errors import FileError, InputError
+from tensortide.cli.table_file import write_table
+from tensortide.errors import InputError
 from tensortide.nowcast.hub import hub_columns, hub_rows, total_label
 from tensortide.nowcast.notes import remarks
 from tensortide.nowcast.nowcast import Nowcast
@@ -61,8 +59,7 @@ def run_nowcast(triangle: Triangle, wanted: NowcastOptions, title: str) -> None:
     if wanted.out is not None:
         if wanted.form == "hub":
             _tell(hub_columns(triangle.strata), wanted)
-        _write(tables, wanted.out)
-        _tell(f"{wanted.out}: {sum(t.num_rows for t in tables):,} rows.", wanted)
+        _write(tables, wanted)
     if wanted.page is not None:
         from tensortide.report.pages.nowcast import write_nowcast_page
 
@@ -190,20 +187,9 @@ def _print_replay(past: Replay, wanted: NowcastOptions) -> None:
         )
 
 
-def _write(tables: list[pa.Table], out: Path) -> None:
+def _write(tables: list[pa.Table], wanted: Wanted) -> None:
     import pyarrow as pa
-    from pyarrow import csv, parquet
 
-    table = pa.concat_tables(tables, promote_options="permissive")
-    begun = out.with_name(f".{out.name}.begun")
-    try:
-        if out.suffix.lower() == ".csv":
-            csv.write_csv(table, begun)
-        else:
-            parquet.write_table(table, begun)
-        begun.replace(out)
-    except OSError as error:
-        with suppress(OSError):
-            begun.unlink()
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise FileError(f"{out}: cannot be written: {reason}.") from None
+    assert wanted.out is not None
+    write_table(pa.concat_tables(tables, promote_options="permissive"), wanted.out)
+    _tell(f"{wanted.out}: {sum(t.num_rows for t in tables):,} rows.", wanted)

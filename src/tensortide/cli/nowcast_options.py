@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensortide.cli.table_file import check_ending
 from tensortide.errors import FileError, InputError
 from tensortide.nowcast.periods import as_day
 
@@ -59,8 +60,8 @@ class NowcastOptions:
             raise InputError("--format is about the file: name one with -o.")
         if self.form == "hub" and self.days not in (None, 7):
             raise InputError(f"the hub's format has sums of 7 days, not of --sum {self.days}.")
-        if self.out is not None and self.out.suffix.lower() not in (".csv", ".parquet"):
-            raise InputError(f"{self.out}: the file must end with .csv or .parquet.")
+        if self.out is not None:
+            check_ending(self.out)
         if self.page is not None and self.page.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"{self.page}: the page must end with .html.")
 

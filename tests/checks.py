@@ -46,7 +46,7 @@ def fitted(name, x=None, **options):
     return model.fit(table(x, range(FIRST)), max_sweeps=50)
 
 
-def streamed(name, until=DAYS, x=None, **options):
+def stream_steps(name, until=DAYS, x=None, **options):
     x = tensor() if x is None else x
     model = fitted(name, x, **options)
     for day in range(FIRST, until):
@@ -68,14 +68,14 @@ def taken_or_refused(model, batch, cannot, message):
 
 def check_learns_the_stream(name):
     x = tensor()
-    model = streamed(name, x=x)
+    model = stream_steps(name, x=x)
     assert model.score(table(x, range(DAYS))) > 0.9
     assert model.shape_ == (6, 4, DAYS)
 
 
 def check_reading_changes_nothing(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     before = fingerprint(model)
     model.predict(table(x, [3]))
     model.score(table(x, [3]))
@@ -88,7 +88,7 @@ def check_reading_changes_nothing(name):
 
 def check_clones_are_independent(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     before = fingerprint(model)
     clone = model.copy()
     clone.update(table(x, [10]))
@@ -100,7 +100,7 @@ def check_clones_are_independent(name):
 def check_unseen_labels_are_survived_or_refused_with_a_way_out(name):
     """A new day is learned by everybody; a new place by those who can, else nothing changes."""
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     batch = table(x, [10])
     extra = {"place": ["new"], "kind": ["a"], "day": batch["day"][:1], "count": [0.5]}
     both = {key: batch[key] + extra[key] for key in batch}
@@ -113,7 +113,7 @@ def check_unseen_labels_are_survived_or_refused_with_a_way_out(name):
 
 def check_old_cells_are_taken_or_refused_with_a_way_out(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     batch = table(x, [10])
     late = {key: batch[key] + table(x, [2])[key][:1] for key in batch}
     cannot = model._model.method.limits.new_cells
@@ -123,7 +123,7 @@ def check_old_cells_are_taken_or_refused_with_a_way_out(name):
 
 def check_holes_are_taken_or_refused_with_a_way_out(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     batch = {key: column[:-3] for key, column in table(x, [10]).items()}
     cannot = model._model.method.limits.complete
     if taken_or_refused(model, batch, cannot, f"'{name}'.*21 of 24.*'olstec'"):
@@ -167,14 +167,14 @@ def check_absent_zero(name):
 
 
 def check_repeatable(name):
-    one, two = streamed(name), streamed(name, threads=1)
+    one, two = stream_steps(name), stream_steps(name, threads=1)
     assert fingerprint(one) == fingerprint(two)
 
 
 def check_save_load_step(name, folder):
     x = tensor()
     for until in (FIRST, 11):  # before and after the growing mode is known
-        model = streamed(name, until, x)
+        model = stream_steps(name, until, x)
         model.save(folder / "model.tide")
         loaded = tt.load(folder / "model.tide")
         assert fingerprint(loaded) == fingerprint(model)
@@ -185,7 +185,7 @@ def check_save_load_step(name, folder):
 
 def check_the_order_of_records_does_not_matter(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     other = model.copy()
     batch = table(x, [10])
     back = {key: column[::-1] for key, column in batch.items()}
@@ -212,7 +212,7 @@ def check_permuting_labels_permutes_rows(name):
 
 def check_bad_input_changes_nothing(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     before = fingerprint(model)
     good = table(x, [10])
     bad = {
@@ -232,7 +232,7 @@ def check_bad_input_changes_nothing(name):
 
 def check_huge_values_are_refused_unchanged(name):
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     before = fingerprint(model)
     for factor in (1e160, 1e99, 1e75, 1e40):
         batch = table(factor * x, [10])
@@ -244,13 +244,13 @@ def check_huge_values_are_refused_unchanged(name):
             numbers = [*model.factors_, *model._model.memory.values()]
             assert all(np.isfinite(array).all() for array in numbers)
             assert np.isfinite(model.info_.objective)
-            model = streamed(name, 10, x)
+            model = stream_steps(name, 10, x)
 
 
 def check_an_interrupt_changes_nothing(name):
     """KeyboardInterrupt at every 7th line of a step."""
     x = tensor()
-    model = streamed(name, 10, x)
+    model = stream_steps(name, 10, x)
     before = fingerprint(model)
     batch = table(x, [10])
     total = _lines_until(model.copy(), batch, stop_at=-1)

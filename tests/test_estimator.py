@@ -349,7 +349,7 @@ def test_components_are_sorted_normalised_and_rebuild_the_model():
     assert table.column_names == ["component", "weight", "mode", "label", "loading"]
     weights = [w for _, w in sorted({(r["component"], r["weight"]) for r in table.to_pylist()})]
     assert weights == sorted(weights, reverse=True)
-    rebuilt = np.zeros(model.shape_)
+    rebuild = np.zeros(model.shape_)
     for component, weight in enumerate(weights):
         vectors = []
         for mode, name in enumerate(MODES):
@@ -360,8 +360,8 @@ def test_components_are_sorted_normalised_and_rebuild_the_model():
             }
             vectors.append(np.array([mine[str(x)] for x in model.labels_[name]]))
             assert np.linalg.norm(vectors[mode]) == pytest.approx(1.0)
-        rebuilt += weight * np.einsum("a,b,c->abc", *vectors)
-    np.testing.assert_allclose(rebuilt, model.reconstruct(), rtol=1e-9, atol=1e-9)
+        rebuild += weight * np.einsum("a,b,c->abc", *vectors)
+    np.testing.assert_allclose(rebuild, model.reconstruct(), rtol=1e-9, atol=1e-9)
     assert model.components(top=1).num_rows == 2 * 3
 
 

@@ -52,9 +52,9 @@ def test_parameters_of_methods_are_judged(make, options, message):
 
 @pytest.mark.parametrize("name", ["online_cpd", "olstec", "rlst"])
 def test_methods_with_sums_refuse_another_shape(name):
-    from tests.checks import streamed
+    from tests.checks import stream_steps
 
-    model = streamed(name, 10)
+    model = stream_steps(name, 10)
     with pytest.raises(tt.InputError, match=f"'{name}' remembers the past.*gocpte"):
         model.change_rank(3)
     with pytest.raises(tt.InputError, match=f"'{name}' remembers the past.*gocpte"):
@@ -75,9 +75,9 @@ def test_init_is_judged(name):
 
 
 def test_growth_of_another_mode_names_both_modes():
-    from tests.checks import streamed
+    from tests.checks import stream_steps
 
-    model = streamed("olstec", 10)
+    model = stream_steps("olstec", 10)
     with pytest.raises(tt.InputError, match="so far 'day'.*mode 'place'.*gocpte"):
         model.update({"place": ["x"], "kind": ["a"], "day": model.labels_["day"][:1], "count": [1]})
     with pytest.raises(tt.InputError, match="'olstec' needs a new label"):

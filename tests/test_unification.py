@@ -11,7 +11,7 @@ from tensortide.core.objective.data_terms import observed_rows
 from tensortide.core.objective.squares import BoxTerm, Objective
 from tensortide.core.penalties.prox import NonNegative, Nuclear
 from tensortide.core.steps.change import Change
-from tensortide.core.steps.fading import faded
+from tensortide.core.steps.decay import decay_slices
 from tensortide.core.tensor.workspace import Workspace
 from tests import oracles_baselines
 from tests.engines import entries_of
@@ -94,7 +94,7 @@ def test_full_objective_without_reconstruction_and_with_decay_is_online_sgd(seed
         old_shape=shape, new_shape=shape, entries=entries, positions=(None,) * 3,
         arrived=cells.astype(np.int32), n_seen=0, step=0, time=2, absent_zero=False,
     )  # fmt: skip
-    fade = faded(work, change, gamma)
+    fade = decay_slices(work, change, gamma)
     listed, boxes = observed_rows(work, fade.entries)
     ours = Objective(work, listed, boxes, 0.3)
 

@@ -96,7 +96,8 @@ def test_quarantine_sets_the_record_aside_and_learns_the_rest(tmp_path, form, ki
         assert (done.bad, done.records) == (1, len(rest))
         other.track(clean, step_by="reported")
         assert fingerprint(run.model) == fingerprint(other.model)
-        ((name, line, reason, text),) = run.quarantined()
+        (bad,) = run.quarantined()
+        name, line, reason, text = bad.source, bad.line, bad.reason, bad.text
         assert (name, line) == (str(source), AT if form == "csv" else AT - 1)
         assert reason
         assert text
@@ -148,7 +149,7 @@ def test_two_broken_quotes_spoil_two_lines_only(tmp_path):
     source.write_bytes(b"".join(lines))
     with created(tmp_path / "run") as run:
         assert run.track(source, step_files=True, on_bad="quarantine").bad == 2
-        assert [q[1] for q in run.quarantined()] == [11, 15]
+        assert [q.line for q in run.quarantined()] == [11, 15]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.arrow"])
@@ -197,11 +198,11 @@ def test_a_file_that_shrinks_while_it_is_read_is_noticed(tmp_path, monkeypatch, 
     source = write(tmp_path / name, many)
     size = source.stat().st_size
     with created(tmp_path / "run") as run:
-        from tensortide.tracker.feeding import Drive, drive_files, first_sample, roles_of
+        from tensortide.tracker.feeding import FeedOptions, feed_files, first_sample, roles_of
 
         sample, n_files = first_sample([source])
-        how = Drive(drive_cut())
-        events = drive_files(run, [source], roles_of(run, sample, how, n_files), how)
+        how = FeedOptions(drive_cut())
+        events = feed_files(run, [source], roles_of(run, sample, how, n_files), how)
         next(events)
         os.truncate(source, size // 3)
         with pytest.raises(tt.TensortideError) as caught:
@@ -231,10 +232,10 @@ def test_missing_fields_in_columns_are_bad_records_too(tmp_path, on_bad):
         else:
             done = run.track(tmp_path / "a.parquet", on_bad="quarantine")
             assert (done.records, done.bad) == (1, 3)
-            assert [q[1:3] for q in run.quarantined()] == [
+            assert [(q.line, q.reason) for q in run.quarantined()] == [
                 (2, "'count' is not finite"), (3, "'place' is missing"), (4, "'count' is missing")
             ]  # fmt: skip
-            assert json.loads(run.quarantined()[0][3])["count"] == float("inf")
+            assert json.loads(run.quarantined()[0].text)["count"] == float("inf")
 
 
 def test_a_step_of_bad_records_only_is_passed_over_for_good(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 import tensortide as tt
 from tensortide.sources import bytestream as octets
 from tensortide.sources.cut import Cut
-from tensortide.tracker.feeding import Drive, drive_files, first_sample, roles_of
+from tensortide.tracker.feeding import FeedOptions, feed_files, first_sample, roles_of
 from tensortide.tracker.follower import Taken
 from tests.models import fingerprint
 from tests.sources.samples import arrow_table, by_hand, created, csv_text, rows, write
@@ -56,8 +56,8 @@ def test_a_run_that_stopped_continues_in_the_middle_of_a_file(tmp_path, name, bl
     while done < 12:
         with tt.Tracker.open(tmp_path / "run") as run:
             sample, n_files = first_sample([source])
-            roles = roles_of(run, sample, Drive(_cut("reported")), n_files)
-            events = drive_files(run, [source], roles, Drive())
+            roles = roles_of(run, sample, FeedOptions(_cut("reported")), n_files)
+            events = feed_files(run, [source], roles, FeedOptions())
             for _ in range(2):
                 event = next(events, None)
                 done += isinstance(event, Taken)
@@ -140,8 +140,8 @@ def test_a_file_that_is_not_in_order_is_sorted(tmp_path, name, stops, block_size
     with created(tmp_path / "run") as run:
         if stops:
             sample, n_files = first_sample([source])
-            roles = roles_of(run, sample, Drive(_cut("reported")), n_files)
-            events = drive_files(run, [source], roles, Drive())
+            roles = roles_of(run, sample, FeedOptions(_cut("reported")), n_files)
+            events = feed_files(run, [source], roles, FeedOptions())
             for _ in range(5):
                 next(events)
             events.close()
@@ -273,10 +273,10 @@ def test_a_folder_is_watched_until_it_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _: next(coming))
     with created(tmp_path / "run") as run:
         sample, n_files = first_sample([folder])
-        how = Drive(_cut("reported"), watch=True, every=0.05)
+        how = FeedOptions(_cut("reported"), watch=True, every=0.05)
         roles = roles_of(run, sample, how, n_files)
         n_records = 0
-        for event in drive_files(run, [folder], roles, how):
+        for event in feed_files(run, [folder], roles, how):
             n_records += event.records if isinstance(event, Taken) else 0
             if n_records == len(records):
                 break
@@ -314,12 +314,12 @@ def test_stopped_anywhere_no_record_is_learned_twice(tmp_path, monkeypatch, seed
     how = {"duplicates": "sum", "combine": "add"}
     created(tmp_path / "run", "gocpt", **how).close()
     cut = _cut("reported") if seed % 2 else Cut(rows=int(rng.integers(5, 40)))
-    drive = Drive(cut, "quarantine")
+    drive = FeedOptions(cut, "quarantine")
     for _ in range(40):
         with tt.Tracker.open(tmp_path / "run") as run:
             sample, several = first_sample([source])
             roles = roles_of(run, sample, drive, several)
-            events = drive_files(run, [source], roles, drive)
+            events = feed_files(run, [source], roles, drive)
             for _ in range(int(rng.integers(1, 4))):
                 if next(events, None) is None:
                     break
@@ -384,17 +384,17 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_good_in_a_clean_block_is_good_beside_a_bad_record(kind):
     """The slow way takes whatever the fast way takes, as the same."""
-    from tensortide.sources.columns import Wanted
+    from tensortide.sources.columns import ColumnSpec
     from tensortide.sources.lines import split
-    from tensortide.sources.parse import csv_record, csv_table, parsed
+    from tensortide.sources.parse import csv_record, csv_table, parse_block
 
-    wanted = Wanted({}, "x") if kind == "value" else Wanted({"x": kind}, None)
+    wanted = ColumnSpec({}, "x") if kind == "value" else ColumnSpec({"x": kind}, None)
     for field in KINDS[kind]:
         found = []
         for extra in (b"", b"a,b,c,d\n"):
             data = f'"{field}",z\n'.encode() + extra
             records = split(data, 1, ",", 2, final=True)
             table_of = lambda d, types: csv_table(d, ["x", "y"], ",", types)  # noqa: E731
-            piece = parsed(data, records, wanted, 0, table_of, csv_record(["x", "y"], ","))
+            piece = parse_block(data, records, wanted, 0, table_of, csv_record(["x", "y"], ","))
             found.append(piece.table["x"].to_pylist())
         assert found[0] == found[1], field

@@ -16,7 +16,7 @@ import tensortide as tt
 from tensortide.sources import bytestream as octets
 from tensortide.sources import text
 from tensortide.sources.cells import read_cells
-from tensortide.sources.columns import Wanted
+from tensortide.sources.columns import ColumnSpec
 from tensortide.sources.files import open_feed
 from tensortide.sources.resume import ResumeAt
 from tensortide.sources.text import TextFeed
@@ -26,7 +26,7 @@ from tests.sources.samples import MODES, created, csv_text, json_text, rows
 GOOD = rows(5)
 LONGEST, BLOCK = 10_000, 1_000
 FORMS = ["a.csv", "a.jsonl", "a.csv.gz", "a.jsonl.xz", "a.csv.zst"]
-WANTED = Wanted({"place": "text", "age": "integer", "date": "date"}, "count")
+WANTED = ColumnSpec({"place": "text", "age": "integer", "date": "date"}, "count")
 
 
 @pytest.fixture
@@ -152,8 +152,8 @@ def test_a_bomb_is_read_no_farther_than_the_limit(tmp_path, small, monkeypatch, 
     source = tmp_path / "a.csv.gz"
     source.write_bytes(gzip.compress(b"".join(lines_of("a.csv")[:before]) + filling * (20 << 20)))
     opened = []
-    inner = octets.Octets.__init__
-    monkeypatch.setattr(octets.Octets, "__init__", lambda s, p: opened.append(s) or inner(s, p))
+    inner = octets.ByteStream.__init__
+    monkeypatch.setattr(octets.ByteStream, "__init__", lambda s, p: opened.append(s) or inner(s, p))
     for read in (taken, TextFeed.whole):
         tracemalloc.start()
         with pytest.raises(tt.FileError):
@@ -185,6 +185,6 @@ def test_first_lines_longer_than_a_block_are_read_whole(tmp_path, small, monkeyp
     source.write_text("\n".join(lines) + "\n")
     with contextlib.closing(open_feed(source)) as feed:
         assert feed.sample().num_columns == 302
-        pieces = list(feed.pieces(Wanted({"place": "text"}, "count"), ResumeAt()))
+        pieces = list(feed.pieces(ColumnSpec({"place": "text"}, "count"), ResumeAt()))
     values = [value for piece in pieces for value in piece.table["count"].to_pylist()]
     assert values == [1.5] * (1 if name == "a.csv" else 2)

@@ -49,7 +49,7 @@ def test_nul_bytes_within_a_text_are_a_bad_record(tmp_path, form):
         with pytest.raises(tt.InputError, match=f"a.{form}, line 21: it"):
             run.track(source, step_by="reported")
         done = run.track(source, on_bad="quarantine", step_by="reported")
-        assert (done.bad, run.quarantined()[0][1]) == (1, 21)
+        assert (done.bad, run.quarantined()[0].line) == (1, 21)
     with pytest.raises(tt.FileError, match=f"a.{form}, line 21: it"):
         read_source(str(source))
 

@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 import tensortide as tt
-from tensortide.core.tensor.dense_box import Complete
-from tensortide.sources.bytestream import Octets
+from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.sources.bytestream import ByteStream
 from tensortide.sources.text import TextFeed
-from tensortide.tracker.feeding import Drive, _follower, _one, cut_of, roles_of
+from tensortide.tracker.feeding import FeedOptions, _follower, _one, cut_of, roles_of
 from tensortide.tracker.verify import check_run
 from tests.models import fingerprint
 from tests.sources.samples import by_hand, created, rows, write
@@ -25,7 +25,7 @@ def history(run):
     """Every cell of a run with history and its value."""
     model = run.model
     entries = model._model.store.entries
-    if isinstance(entries, Complete):
+    if isinstance(entries, DenseBox):
         entries = entries.listed
     cells, values = entries.coords(), entries.all_values()
     labels = [list(names) for names in model.labels_.values()]
@@ -217,9 +217,9 @@ def test_a_file_that_grows_while_it_is_read_is_learned_once(tmp_path, growing, m
             source.write_bytes(data)  # another process writes on
 
         with tt.Tracker.create(tmp_path / f"run{n}", 1, "gocpt", **ADDING) as run:
-            drive = Drive(cut_of(None, None, True), changed_file="stop")
+            drive = FeedOptions(cut_of(None, None, True), changed_file="stop")
             roles = roles_of(run, sample, drive, True)
-            follow = Drive(watch=growing)
+            follow = FeedOptions(watch=growing)
             with monkeypatch.context() as patch:
                 patch.setattr(TextFeed, "_begin", begin)
                 _take(run, source, roles, follow)
@@ -245,7 +245,7 @@ def _take(run, source, roles, drive):
 def test_reading_stops_at_the_size_that_a_file_had(tmp_path):
     source = tmp_path / "a.csv"
     source.write_bytes(b"12345")
-    with closing(Octets(source)) as octets:
+    with closing(ByteStream(source)) as octets:
         with source.open("ab") as file:
             file.write(b"678")
         assert octets.read() == b"12345"

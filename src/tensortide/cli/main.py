@@ -146,7 +146,7 @@ def track(
     Example: tensortide track reports/ --into run --modes place,age,date --value count
     """
     from tensortide.cli.track import ModelOptions, run_track
-    from tensortide.tracker.feeding import Drive, cut_of
+    from tensortide.tracker.feeding import FeedOptions, cut_of
 
     names = None if modes is None else [name.strip() for name in modes.split(",")]
     asked = ModelOptions(
@@ -154,7 +154,7 @@ def track(
         combine=combine, loss=loss, seed=seed,
     )  # fmt: skip
     cut = cut_of(step_by, step_rows, step_files)
-    drive = Drive(cut, on_bad, first, watch, every, changed_file=changed_file)
+    drive = FeedOptions(cut, on_bad, first, watch, every, changed_file=changed_file)
     run_track(
         sources, into, asked, drive, keep_surprises=keep_surprises, wait=wait, as_json=as_json
     )

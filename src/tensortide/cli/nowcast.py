@@ -187,7 +187,7 @@ def _print_replay(past: Replay, wanted: NowcastOptions) -> None:
         )
 
 
-def _write(tables: list[pa.Table], wanted: Wanted) -> None:
+def _write(tables: list[pa.Table], wanted: NowcastOptions) -> None:
     import pyarrow as pa
 
     assert wanted.out is not None

@@ -20,9 +20,9 @@ from tensortide.errors import FileError, InputError, TensortideError
 from tensortide.sources.files import open_feed
 from tensortide.sources.roles import Roles, find_roles
 from tensortide.tracker.feeding import (
-    Drive,
-    drive_feed,
-    drive_files,
+    FeedOptions,
+    feed_files,
+    feed_one,
     first_sample,
     remember,
     roles_of,
@@ -59,7 +59,7 @@ class ModelOptions:
 
 
 def run_track(
-    sources: Sequence[str], into: Path, asked: ModelOptions, drive: Drive, *,
+    sources: Sequence[str], into: Path, asked: ModelOptions, drive: FeedOptions, *,
     keep_surprises: bool | None, wait: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Begin or continue a run and take all that is new."""
@@ -73,9 +73,9 @@ def run_track(
         try:
             with told, _terminated():
                 if feed is not None:
-                    events = drive_feed(tracker, feed, roles, drive)
+                    events = feed_one(tracker, feed, roles, drive)
                 else:
-                    events = drive_files(tracker, sources, roles, drive, told.begin)
+                    events = feed_files(tracker, sources, roles, drive, told.begin)
                 for event in events:
                     told.tell(event)
                     if drive.watch and isinstance(event, Taken) and event.bad:
@@ -97,7 +97,7 @@ def run_track(
 
 @contextmanager
 def _run(
-    sources: Sequence[str], feed: Feed | None, into: Path, asked: ModelOptions, drive: Drive,
+    sources: Sequence[str], feed: Feed | None, into: Path, asked: ModelOptions, drive: FeedOptions,
     keep_surprises: bool | None, wait: float, screen: Console,
 ) -> Iterator[tuple[Tracker, Roles]]:  # fmt: skip
     """Open the run, or make it from what the sources look like."""
@@ -162,7 +162,7 @@ def _combine(asked: ModelOptions, screen: Console) -> str:
 
 
 def _sample(
-    sources: Sequence[str], feed: Feed | None, drive: Drive, screen: Console
+    sources: Sequence[str], feed: Feed | None, drive: FeedOptions, screen: Console
 ) -> tuple[pa.Table, bool]:
     if feed is not None:
         if feed.empty or not feed.sample().num_rows:
@@ -225,7 +225,9 @@ def _terminated() -> Iterator[None]:
 class _Telling:
     """Shows the progress to people on standard error, or steps to machines on standard output."""
 
-    def __init__(self, tracker: Tracker, screen: Console, *, as_json: bool, drive: Drive) -> None:
+    def __init__(
+        self, tracker: Tracker, screen: Console, *, as_json: bool, drive: FeedOptions
+    ) -> None:
         self.tracker, self.screen, self.as_json = tracker, screen, as_json
         self.each_step = drive.watch and not as_json and not screen.is_terminal
         self.joined = drive.first > 1  # so the first step holds corrections of its own cells

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortide.arrays import NO_WEIGHTS, Flags, Floats, Places, Positions, Shape
 from tensortide.core.kernels.sorting import count_repeats, lexsort, number
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.errors import InputError
 
@@ -24,7 +24,7 @@ class Cells:
     n_duplicates: int
 
     @classmethod
-    def of_block(cls, block: Complete) -> Cells:
+    def of_block(cls, block: DenseBox) -> Cells:
         """Return the cells of a box without listing them."""
         nothing = np.empty((0, len(block.shape)), np.int32)
         return cls(nothing, block.values.ravel(), NO_WEIGHTS, block.shape, 0)

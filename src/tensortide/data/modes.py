@@ -22,7 +22,7 @@ from tensortide.errors import InputError
 from tensortide.validate import check_array, check_order, check_positions
 
 if TYPE_CHECKING:
-    from tensortide.core.tensor.dense_box import Complete
+    from tensortide.core.tensor.dense_box import DenseBox
 
 VALUE_ADVICE = " Pass value=... to name the column of values."
 
@@ -40,7 +40,7 @@ class Arrival:
     fresh: tuple[Sequence[Any], ...]
     old_shape: Shape
     new_shape: Shape
-    block: Complete | None = None
+    block: DenseBox | None = None
 
     @cached_property
     def coords(self) -> Positions:
@@ -289,9 +289,9 @@ class Modes:
         if append_along is None and any(self.shape):
             return self._read_batch(Batch(np.argwhere(np.ones(dense.shape)), dense.ravel()))
         new = tuple(k + len(f) for k, f in zip(self.shape, fresh, strict=True))
-        from tensortide.core.tensor.dense_box import Complete  # brings the compiler
+        from tensortide.core.tensor.dense_box import DenseBox  # brings the compiler
 
-        block = Complete(dense)
+        block = DenseBox(dense)
         return Arrival(
             listed=None, values=dense.ravel(), weights=NO_WEIGHTS, fresh=tuple(fresh),
             old_shape=self.shape, new_shape=new, block=block,

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.kernels.sorting import locate, merge
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries, ModeOrder
 from tensortide.data.cells import Cells, unique_cells
 
@@ -60,9 +60,9 @@ class Store:
         """Bytes held."""
         return self.entries.nbytes
 
-    def append(self, block: Complete, mode: int) -> Absorbed:
+    def append(self, block: DenseBox, mode: int) -> Absorbed:
         """Take in complete slices along a mode: nothing is revised, nothing is left out."""
-        assert isinstance(self.entries, Complete)
+        assert isinstance(self.entries, DenseBox)
         known = np.zeros(block.n_entries, bool)
         return Absorbed(Store(self.entries.appended(block, mode)), ~known, known, known)
 
@@ -81,7 +81,7 @@ class Store:
             faded = self._without_faded()
             if len(faded) < len(self):
                 return faded.absorb(cells, add=add, decay=decay)
-        if isinstance(self.entries, Complete):
+        if isinstance(self.entries, DenseBox):
             return Store(self.entries.listed).absorb(cells, add=add, decay=decay)
         news = cells.entries()
         weighted = decay < 1.0 or len(cells.weights) > 0 or len(self.entries.orders[0].weights) > 0

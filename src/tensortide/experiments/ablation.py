@@ -12,7 +12,7 @@ from tensortide.core.objective.data_terms import imputed, observed_rows
 from tensortide.core.steps.alpha import constant
 from tensortide.core.steps.blocks import sweep
 from tensortide.core.steps.method import Recipe
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.experiments import streams
@@ -31,7 +31,7 @@ def run(
     observed = simulate.random_mask(x.shape, options["observed"], seed=seed)
     score = RunningFitness(x, observed)
     cells = np.argwhere(observed)
-    entries: AnyEntries = Complete(x)
+    entries: AnyEntries = DenseBox(x)
     if len(cells) < x.size:
         entries = Entries.listed(
             np.ascontiguousarray(cells, np.int32), x[tuple(cells.T)], tuple(x.shape)

@@ -6,7 +6,7 @@ import math
 
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Memory, Method
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.data.modes import Arrival, Modes
 from tensortide.errors import InputError
 
@@ -94,7 +94,7 @@ def _check_complete(method: Method, change: Change, n_cells: int) -> None:
 def _old_cells(change: Change) -> int:
     """Return how many cells of the batch lie in the old box."""
     inside = 0
-    if not isinstance(change.arrived, Complete):
+    if not isinstance(change.arrived, DenseBox):
         limits = [change.n_upper(mode) for mode in range(len(change.old_shape))]
         inside = int((change.arrived < limits).all(axis=1).sum())
     return inside

@@ -11,7 +11,7 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.sorting import count_outside
 from tensortide.core.steps.change import Change
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.data.cells import Cells, compact, distinct_cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
@@ -57,14 +57,14 @@ class BatchChange(Change):
 
     def new_cells(self) -> Flags:
         """Return which cells of the batch have a new label."""
-        if isinstance(self.arrived, Complete):
+        if isinstance(self.arrived, DenseBox):
             return np.ones(self.arrived.n_entries, bool)
         limits = [self.n_upper(mode) for mode in range(len(self.old_shape))]
         return np.asarray((self.arrived >= np.array(limits)).any(axis=1))
 
     def places(self, which: Positions) -> Positions:
         """Return where some cells of the batch stand in the whole tensor."""
-        if isinstance(self.arrived, Complete):
+        if isinstance(self.arrived, DenseBox):
             local = np.stack(np.unravel_index(which, self.arrived.shape), axis=1)
             return np.asarray(local + np.array(self.new_shape) - np.array(self.arrived.shape))
         local = self.arrived[which].astype(np.int64)
@@ -86,7 +86,7 @@ def first_change(rules: Rules, arrival: Arrival) -> BatchChange:
     shape, block = arrival.new_shape, arrival.block
     cells = distinct(rules, arrival) if block is None else Cells.of_block(block)
     if block is None and cells.fill(math.prod(shape)):
-        block = Complete(cells.values.reshape(shape))
+        block = DenseBox(cells.values.reshape(shape))
     return BatchChange(
         old_shape=(0,) * len(shape),
         new_shape=shape,
@@ -145,7 +145,7 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
     block = arrival.block
     if block is None and complete and arrival.grown_modes() == [along]:
         box = [n - o if m == along else n for m, (o, n) in enumerate(zip(old, new, strict=True))]
-        block = Complete(cells.values.reshape(box))
+        block = DenseBox(cells.values.reshape(box))
     entries: AnyEntries
     if model.store is not None:
         absorbed = _absorb(model, model.store, arrival, cells, block, retract, along)
@@ -174,13 +174,13 @@ def _absorb(
     store: Store,
     arrival: Arrival,
     cells: Cells,
-    block: Complete | None,
+    block: DenseBox | None,
     retract: Positions | None,
     time: int,
 ) -> Absorbed:
     """Return the history with the batch, less what is retracted."""
     decay = model.method.forgetting
-    whole = isinstance(store.entries, Complete) and retract is None and decay == 1.0
+    whole = isinstance(store.entries, DenseBox) and retract is None and decay == 1.0
     if block is not None and whole:
         return store.append(block, time)
     if retract is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from tensortide.arrays import Flags, Floats
 from tensortide.core.losses.standard import Bernoulli, Gamma, Loss, NegativeBinomial, Poisson
 
-FADING = 0.95  # of a past step, per step
+DECAY = 0.95  # of a past step, per step
 OUTLIER = 25.0  # spreads squared beyond which a value does not widen the spread any more
 ENOUGH = 4  # new cells of a batch from which it can be seen that one stands out
 WIDE = 4.0  # times the median of squared misses, where there is nothing else to go by
@@ -78,9 +78,9 @@ class Dispersion:
             before = sums[k] / weights[k] if weights[k] > 0.0 else WIDE * float(np.median(clear))
             limit = OUTLIER * before if before > 0.0 else np.inf
             size = min(1.0, float(told.sum()))
-            weights[k] = FADING * weights[k] + size
+            weights[k] = DECAY * weights[k] + size
             mean_square = float(told @ np.minimum(mine, limit)) / float(told.sum())
-            sums[k] = FADING * sums[k] + size * mean_square
+            sums[k] = DECAY * sums[k] + size * mean_square
         return Dispersion(weights, sums)
 
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.dense import dot
-from tensortide.core.losses.standard import check_unit, check_values
+from tensortide.core.losses.standard import check_loss_values, check_unit
 from tensortide.core.steps.flows import begin, preparation, step
 from tensortide.core.steps.method import Memory, Method, Recipe
 from tensortide.core.steps.outcome import begin_step, commit, undo
 from tensortide.core.steps.prepare import Effort, Prepared, prepare
-from tensortide.core.steps.rank import lower_rank, raise_rank, revived
-from tensortide.core.tensor.dense_box import Complete, box_values
+from tensortide.core.steps.rank import lower_rank, raise_rank, revive
+from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import Factors, values_at
 from tensortide.core.updates.exact import Run, serially
 from tensortide.data.cells import Cells
@@ -85,7 +85,7 @@ class Model:
         shape = arrival.new_shape
         change = first_change(rules, arrival)
         cells, loss = change.cells, loss_of(method)
-        check_values(loss, cells.values)
+        check_loss_values(loss, cells.values)
         check_unit(loss, cells.values)
         known = modes.copy()
         if effort.given is not None:  # rows that are given can be held fixed
@@ -177,7 +177,7 @@ class Model:
             return None
         read = self.factors.rows_read
         change = next_change(self, arrival, retract)
-        check_values(loss_of(self.method), change.values)
+        check_loss_values(loss_of(self.method), change.values)
         change = replace(change, ties=ties_for(self.method, self.modes, arrival.fresh))
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.method, self.modes, arrival, change, established)
@@ -210,7 +210,7 @@ class Model:
         read = self.factors.rows_read
         change = next_change(self, arrival, None)
         loss = loss_of(self.method)
-        check_values(loss, change.values)
+        check_loss_values(loss, change.values)
         begun = begin_step(self.factors, change)
         self.factors.rows_read = read
         return Judged.of(change, begun.predicted, loss, self.dispersion)
@@ -305,13 +305,13 @@ def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) ->
     """Give components that first data could not feed another chance; penalties give none."""
     if isinstance(method, Recipe) and method.terms:
         return rows
-    return revived(rows, rng, positive=_positive(method))
+    return revive(rows, rng, positive=_positive(method))
 
 
 def _fitted(rows: Sequence[Floats], change: BatchChange) -> Floats:
     """Return the model's values of first data after learning them."""
     arrived = change.arrived
-    return box_values(rows) if isinstance(arrived, Complete) else values_at(rows, arrived)
+    return box_values(rows) if isinstance(arrived, DenseBox) else values_at(rows, arrived)
 
 
 def _left(values: Floats, fitted: Floats) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.kernels.sorting import count_repeats
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.data.store import Store
 from tensortide.errors import InputError
@@ -70,7 +70,7 @@ def history_arrays(store: Store) -> dict[str, AnyArray]:
     A box keeps the order of its axes, since sums over another one round differently.
     """
     entries = store.entries
-    if isinstance(entries, Complete):
+    if isinstance(entries, DenseBox):
         axes = np.array(entries.modes, np.int32)
         return {"box": np.ascontiguousarray(entries.values), "box_axes": axes}
     return {
@@ -87,7 +87,7 @@ def history_of(arrays: Mapping[str, AnyArray], shape: Shape) -> Store:
         if sorted(axes) != list(range(len(shape))):
             raise ValueError("the axes of the history are not those of the modes")
         check_floats("the history", arrays["box"], tuple(shape[axis] for axis in axes))
-        return Store(Complete(np.ascontiguousarray(arrays["box"]), axes))
+        return Store(DenseBox(np.ascontiguousarray(arrays["box"]), axes))
     coords, values, weights = (arrays[name] for name in ("coords", "values", "weights"))
     check_listed(coords, values, weights, shape)
     places = np.ascontiguousarray(coords, np.int32)
@@ -133,7 +133,7 @@ def read_params(plain: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def rebuilt(
+def rebuild(
     facts: dict[str, Any],
     labels: Sequence[Labels],
     rows: Sequence[Floats],
@@ -141,7 +141,7 @@ def rebuilt(
     history: Callable[[], Store],
 ) -> OnlineCP:
     """Build the estimator around a model; `history` is called where the method keeps one."""
-    from tensortide.core.losses.standard import check_values
+    from tensortide.core.losses.standard import check_loss_values
     from tensortide.core.tensor.factors import Factors, RunningGrams
     from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
@@ -169,7 +169,7 @@ def rebuilt(
     check_ties(composed, modes)
     store = history() if method.keeps_history else None
     if store is not None:
-        check_values(loss_of(composed), store.entries.all_values())
+        check_loss_values(loss_of(composed), store.entries.all_values())
     estimator._model = Model(
         method=composed,
         rules=Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),

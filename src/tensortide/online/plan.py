@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensortide.core.kernels.dense import dot
-from tensortide.core.tensor.dense_box import Complete, box_values
+from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import values_at
 from tensortide.data.cells import unique_cells
 from tensortide.online.info import Info
@@ -101,7 +101,7 @@ def report_step(
 def _learned_values(change: BatchChange, outcome: Outcome) -> Floats:
     """Return the model's values of the batch's cells after the step."""
     arrived = change.arrived
-    if isinstance(arrived, Complete):
+    if isinstance(arrived, DenseBox):
         return box_values(arrived.last_rows(outcome.rows))
     return values_at(outcome.rows, arrived)
 

@@ -1,7 +1,7 @@
 """A model as one file: a zip of plain arrays and one JSON text.  Never a pickle.
 
-A crash or a full disk leaves the old file whole.  Every member has a checksum; a damaged, cut or foreign file is
-refused with a sentence.  A method without history has no raw value in its file.
+A crash or a full disk leaves the old file whole.  Every member has a checksum; a damaged, cut or
+foreign file is refused with a sentence.  A method without history has no raw value in its file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tensortide.online.plain_data import (
     history_arrays,
     history_of,
     plain_params,
-    rebuilt,
+    rebuild,
     small_arrays,
 )
 from tensortide.online.saved_members import read_arrays, read_facts
@@ -114,7 +114,7 @@ def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
         raise ValueError("the kinds of labels are not those of the modes")
     labels = [_labels(facts, arrays, mode) for mode in range(len(shape))]
     rows = [np.ascontiguousarray(arrays[f"factor_{mode}"]) for mode in range(len(shape))]
-    return rebuilt(facts, labels, rows, arrays, lambda: history_of(arrays, shape))
+    return rebuild(facts, labels, rows, arrays, lambda: history_of(arrays, shape))
 
 
 def _labels(facts: dict[str, Any], arrays: dict[str, AnyArray], mode: int) -> Labels:

@@ -58,7 +58,7 @@ class EndlessLineError(FileError):
         )
 
 
-class Octets:
+class ByteStream:
     """The decompressed bytes of a file or of standard input, from the start on.
 
     They are text: a line that is too long is refused before it fills the memory.  It is not set

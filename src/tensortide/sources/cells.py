@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.errors import FileError, InputError
-from tensortide.sources.columns import Wanted, without_places
+from tensortide.sources.columns import ColumnSpec, without_places
 from tensortide.sources.files import list_files, open_feed
 from tensortide.sources.resume import ResumeAt
 
@@ -20,7 +20,7 @@ def read_cells(modes: Modes, source: str) -> pa.Table:
     """Return the label columns of a file, of all files of a folder, or of standard input (-)."""
     import pyarrow as pa
 
-    wanted = Wanted({n: k.kind for n, k in zip(modes.names, modes.labels, strict=True)}, None)
+    wanted = ColumnSpec({n: k.kind for n, k in zip(modes.names, modes.labels, strict=True)}, None)
     if any(kind == "position" for kind in wanted.kinds.values()):
         raise InputError("this run has positions, not labels; ask it from Python.")
     paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]

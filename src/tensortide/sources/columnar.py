@@ -13,7 +13,7 @@ import numpy as np
 from tensortide.data.arrow import plain_column
 from tensortide.errors import FileError, InputError
 from tensortide.sources.bytestream import complaints, file_digest
-from tensortide.sources.columns import Bad, Piece, Wanted, piece_of
+from tensortide.sources.columns import BadRecord, ColumnSpec, Piece, piece_of
 from tensortide.sources.resume import KnownPlaces, ResumeAt, Verdict
 from tensortide.sources.sample import check_names
 
@@ -77,7 +77,7 @@ class ColumnarFeed:
         taken = int(own[-1].position or 0)
         return replace(resume, place=taken, generation=own[-1].generation)
 
-    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
+    def pieces(self, wanted: ColumnSpec, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         import pyarrow as pa
 
@@ -92,9 +92,9 @@ class ColumnarFeed:
                 table = pa.Table.from_batches([batch]).slice(skip)
                 yield self._judged(table, wanted, first + skip)
 
-    def _judged(self, table: pa.Table, wanted: Wanted, first: int) -> Piece:
+    def _judged(self, table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
         try:
-            return judged(table, wanted, first)
+            return judge_records(table, wanted, first)
         except InputError as error:
             raise InputError(f"{self.name}, from record {first + 1} on: {error}") from None
 
@@ -197,7 +197,7 @@ def _arrow(path: Path) -> _Arrow | _ArrowStream:
     return _Arrow(path) if magic == b"ARROW1" else _ArrowStream(path)
 
 
-def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
+def judge_records(table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
     """Set records aside that miss a field or whose value is not finite."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -224,7 +224,8 @@ def judged(table: pa.Table, wanted: Wanted, first: int) -> Piece:
     for row in np.flatnonzero(wrong):
         reason = next(why for why, flags in reasons if flags[row])
         number = int(numbers[row])
-        bad.append(Bad(number, number, reason, _record_text(table, int(row))))
+        text = _record_text(table, int(row))
+        bad.append(BadRecord(line=number, end=number, reason=reason, text=text))
     good = table.filter(pa.array(~wrong))
     kept = numbers[~wrong]
     columns = {n: good[n] for n in wanted.names}

@@ -7,7 +7,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tensortide.legacy import FormerTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +30,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSpec:
     """Label columns with their kinds, and the column of values (None: records are counted)."""
 
     kinds: Mapping[str, str]
@@ -55,14 +57,20 @@ class Wanted:
         return _label(name, given, self.kinds[name])
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A record that cannot be learned: its line, where it ends, why, and what stood there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecord(FormerTuple):
+    """A record that cannot be learned: its source and line, why, and what stood there.
 
+    `end` is where it ends in its source.
+    """
+
+    _former: ClassVar[tuple[str, ...]] = ("source", "line", "reason", "text")
+
+    source: str = ""
     line: int
-    end: int
     reason: str
     text: str
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class Piece:
     """
 
     table: pa.Table
-    bad: list[Bad]
+    bad: list[BadRecord]
     end: int
     known: int = 0
 
@@ -93,7 +101,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def piece_of(
-    columns: Mapping[str, Any], lines: Any, starts: Any, ends: Any, bad: list[Bad], end: int
+    columns: Mapping[str, Any], lines: Any, starts: Any, ends: Any, bad: list[BadRecord], end: int
 ) -> Piece:
     """Put columns, line numbers and places together."""
     import pyarrow as pa

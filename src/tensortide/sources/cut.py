@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import InputError
-from tensortide.sources.columns import END, LINE, START, Bad, Piece, without_places
+from tensortide.sources.columns import END, LINE, START, BadRecord, Piece, without_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class StepRecords:
     """The records of one step, where they end, and what was bad among them.
 
     `part` counts the records of a sorted stretch up to the end of this step; None where the
@@ -41,7 +41,7 @@ class Portion:
     """
 
     table: pa.Table
-    bad: list[Bad]
+    bad: list[BadRecord]
     place: int | None
     part: int | None
     label: str | None
@@ -69,14 +69,14 @@ def in_order(pieces: Iterable[Piece], column: str) -> bool:
     return True
 
 
-def streamed(pieces: Iterable[Piece], cut: Cut) -> Iterator[Portion]:
+def stream_steps(pieces: Iterable[Piece], cut: Cut) -> Iterator[StepRecords]:
     """Cut records that come in order; holds one step and one piece at a time.
 
     Bad records between two values of the column belong to the step before them.
     """
     waiting: list[pa.Table] = []
     n_waiting = 0
-    bad: list[Bad] = []
+    bad: list[BadRecord] = []
     last: Any = None
     end = 0
     for piece in pieces:
@@ -113,7 +113,7 @@ def _after(table: pa.Table, place: int) -> pa.Table:
     return table.filter(pc.greater(table[END], place))
 
 
-def gathered(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator[Portion]:
+def gather_steps(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator[StepRecords]:
     """Sort the rest of a source in memory, then cut; a stretch that was begun is finished first."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -126,7 +126,7 @@ def gathered(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator[Por
     table = pa.concat_tables(
         [p.table for p in held], promote_options="permissive"
     ).unify_dictionaries()
-    stretches: list[tuple[Any, list[Bad], int, int | None]] = [(table, bad, 0, None)]
+    stretches: list[tuple[Any, list[BadRecord], int, int | None]] = [(table, bad, 0, None)]
     if start.until is not None:
         begun = pc.less_equal(table[END], start.until)
         stretches = [
@@ -143,8 +143,8 @@ def gathered(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator[Por
 
 
 def _sorted(
-    table: pa.Table, bad: list[Bad], cut: Cut, done: int, until: int | None
-) -> Iterator[Portion]:
+    table: pa.Table, bad: list[BadRecord], cut: Cut, done: int, until: int | None
+) -> Iterator[StepRecords]:
     import pyarrow.compute as pc
 
     column = str(cut.column)
@@ -158,7 +158,7 @@ def _sorted(
             last = stop == table.num_rows
             aside = [] if begin else bad  # of which step they are cannot be told
             portion = _portion([table.slice(begin, stop - begin)], aside, until, cut)
-            yield Portion(
+            yield StepRecords(
                 portion.table, portion.bad, until, None if last else stop, portion.label,
                 portion.lines,
             )  # fmt: skip
@@ -167,7 +167,9 @@ def _sorted(
         yield _portion([], bad, until, cut)
 
 
-def _portion(parts: list[pa.Table], bad: list[Bad], place: int | None, cut: Cut) -> Portion:
+def _portion(
+    parts: list[pa.Table], bad: list[BadRecord], place: int | None, cut: Cut
+) -> StepRecords:
     import pyarrow as pa
 
     parts = [part for part in parts if part.num_rows]
@@ -183,7 +185,7 @@ def _portion(parts: list[pa.Table], bad: list[Bad], place: int | None, cut: Cut)
         if cut.column is not None:
             label = str(table[cut.column][0].as_py())
         table = without_places(table)
-    return Portion(table, bad, place, None, label, (min(numbers), max(numbers)))
+    return StepRecords(table, bad, place, None, label, (min(numbers), max(numbers)))
 
 
 def _runs(table: pa.Table, column: str, last: Any, waiting: bool) -> tuple[list[int], Any]:

@@ -20,7 +20,7 @@ _MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class LineSpans:
     """Begin and end of each record that is not blank, and the number of its first line."""
 
     starts: Positions
@@ -32,7 +32,7 @@ class Records:
 
 def split(
     data: bytes, first_line: int, separator: str | None, n_fields: int, *, final: bool
-) -> Records:
+) -> LineSpans:
     """Find the complete records of a block; `final` says that the source ends with it.
 
     Without `separator` quotes mean nothing.
@@ -51,7 +51,7 @@ def split(
     blank = [i for i in short if not data[starts[i] : ends[i]].strip(b"\r\n")]
     if blank:
         starts, ends, lines = (np.delete(a, blank) for a in (starts, ends, lines))
-    return Records(starts, ends, lines, consumed, n_lines)
+    return LineSpans(starts, ends, lines, consumed, n_lines)
 
 
 def fields(text: str, separator: str) -> list[str]:

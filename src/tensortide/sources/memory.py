@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
-from tensortide.sources.columnar import judged
-from tensortide.sources.columns import Piece, Wanted
+from tensortide.sources.columnar import judge_records
+from tensortide.sources.columns import ColumnSpec, Piece
 from tensortide.sources.resume import KnownPlaces, ResumeAt
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ class TableFeed:
         done = [] if self.digest is None else known.whole(self.digest)
         return ResumeAt(place=max((int(p.position or 0) for p in done), default=0))
 
-    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
+    def pieces(self, wanted: ColumnSpec, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         for table in self._tables:
             first, self.done = self.done, self.done + table.num_rows
             if self.done <= start.place:
                 continue
             skip = max(start.place - first, 0)
-            yield judged(table.select(wanted.names).slice(skip), wanted, first + skip)
+            yield judge_records(table.select(wanted.names).slice(skip), wanted, first + skip)
 
     def close(self) -> None:
         """Nothing is open."""

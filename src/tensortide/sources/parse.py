@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import ARROW_ERRORS
-from tensortide.sources.columns import Bad, Piece, Wanted, piece_of
-from tensortide.sources.lines import Records, fields
+from tensortide.sources.columns import BadRecord, ColumnSpec, Piece, piece_of
+from tensortide.sources.lines import LineSpans, fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,10 +90,10 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
     return kind if plain else pa.string()
 
 
-def parsed(
+def parse_block(
     data: bytes,
-    records: Records,
-    wanted: Wanted,
+    records: LineSpans,
+    wanted: ColumnSpec,
     offset: int,
     table_of: Callable[[bytes, dict[str, Any]], pa.Table],
     record_of: Callable[[str], dict[str, Any]],
@@ -113,7 +113,7 @@ def parsed(
     return _one_by_one(data, records, wanted, offset, record_of)
 
 
-def _good(table: pa.Table, wanted: Wanted, n_records: int) -> bool:
+def _good(table: pa.Table, wanted: ColumnSpec, n_records: int) -> bool:
     import pyarrow.compute as pc
 
     if table.num_rows != n_records or any(table[name].null_count for name in wanted.names):
@@ -122,12 +122,12 @@ def _good(table: pa.Table, wanted: Wanted, n_records: int) -> bool:
 
 
 def _one_by_one(
-    data: bytes, records: Records, wanted: Wanted, offset: int,
+    data: bytes, records: LineSpans, wanted: ColumnSpec, offset: int,
     record_of: Callable[[str], dict[str, Any]],
 ) -> Piece:  # fmt: skip
     rows: list[list[Any]] = []
     kept: list[int] = []
-    bad: list[Bad] = []
+    bad: list[BadRecord] = []
     for i, (start, stop) in enumerate(zip(records.starts, records.ends, strict=True)):
         raw = data[start:stop]
         try:
@@ -158,9 +158,11 @@ def not_utf8(error: UnicodeDecodeError) -> str:
     return f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8"
 
 
-def _bad(records: Records, i: int, offset: int, reason: str, raw: bytes) -> Bad:
+def _bad(records: LineSpans, i: int, offset: int, reason: str, raw: bytes) -> BadRecord:
     text = raw.decode(errors="backslashreplace").rstrip("\r\n")
-    return Bad(int(records.lines[i]), offset + int(records.ends[i]), reason, text)
+    return BadRecord(
+        line=int(records.lines[i]), end=offset + int(records.ends[i]), reason=reason, text=text
+    )
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -169,7 +171,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _empty(wanted: Wanted) -> dict[str, Any]:
+def _empty(wanted: ColumnSpec) -> dict[str, Any]:
     import pyarrow as pa
 
     return {name: pa.array([], kind) for name, kind in wanted.types().items()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensortide.sources.bytestream import BLOCK, Octets, new_hash
+from tensortide.sources.bytestream import BLOCK, ByteStream, new_hash
 from tensortide.sources.resume import KnownPlaces, Place, ResumeAt, Verdict
 
 
@@ -34,7 +34,7 @@ class Prefixes:
     def __init__(self, path: Path, limit: int | None, places: list[Place]) -> None:
         self._at: dict[int, _Prefix] = {}
         digest, lines, last = new_hash(), 0, b""
-        with closing(Octets(path, limit)) as octets:
+        with closing(ByteStream(path, limit)) as octets:
             data, at, begin = b"", 0, 0  # the block that begins at `begin`; hashed up to `at`
             for mark in sorted({_position(p) for p in places}):
                 while at < mark:

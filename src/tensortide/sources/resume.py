@@ -15,10 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tensortide.errors import FileError
-from tensortide.sources.bytestream import BLOCK, Octets, file_digest, new_hash
+from tensortide.legacy import FormerTuple
+from tensortide.sources.bytestream import BLOCK, ByteStream, file_digest, new_hash
 
 _Key: TypeAlias = tuple[str, str, int]  # path, else source; generation
 
@@ -38,7 +39,7 @@ def head_of(data: bytes, place: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(FormerTuple):
     """Where the records of a step end in their source, by its content.
 
     Of a text, `digest` is the hash of the first `position` bytes and `head` that of its beginning;
@@ -47,6 +48,8 @@ class Place:
     file's own; `generation` counts how often it was taken as new after it had changed; `renamed`
     is the path (or the name, where there was none) that it had before.
     """
+
+    _former: ClassVar[tuple[str, ...]] = ("position", "digest", "part", "head", "source")
 
     source: str
     path: str | None = None
@@ -209,7 +212,7 @@ def holds(path: Path, place: Place) -> bool:
         if place.head is None:
             return file_digest(path) == place.digest
         digest, left = new_hash(), int(place.position or 0)
-        with closing(Octets(path)) as octets:
+        with closing(ByteStream(path)) as octets:
             while left and (more := octets.read(min(BLOCK, left))):
                 digest.update(more)
                 left -= len(more)

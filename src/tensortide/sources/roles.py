@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensortide.errors import InputError
-from tensortide.sources.columns import Wanted
+from tensortide.sources.columns import ColumnSpec
 from tensortide.sources.cut import Cut
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class Roles:
     said: tuple[str, ...] = ()
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ColumnSpec:
         """The columns to read."""
         names = [*self.modes, *([] if self.cut.column is None else [self.cut.column])]
-        return Wanted({name: self.kinds[name] for name in names}, self.value)
+        return ColumnSpec({name: self.kinds[name] for name in names}, self.value)
 
 
 def label_kind(column: pa.ChunkedArray, name: str) -> str:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortide.errors import ARROW_ERRORS, FileError
-from tensortide.sources.bytestream import BINARY, BLOCK, EndlessLineError, Octets, new_hash
-from tensortide.sources.columns import Piece, Wanted
-from tensortide.sources.lines import Records, fields, split
+from tensortide.sources.bytestream import BINARY, BLOCK, ByteStream, EndlessLineError, new_hash
+from tensortide.sources.columns import ColumnSpec, Piece
+from tensortide.sources.lines import LineSpans, fields, split
 from tensortide.sources.parse import (
     csv_record,
     csv_table,
     json_record,
     json_table,
     not_utf8,
-    parsed,
+    parse_block,
 )
 from tensortide.sources.prefixes import resume_text
 from tensortide.sources.resume import KnownPlaces, ResumeAt, head_of
@@ -48,7 +48,7 @@ class TextFeed:
     def __init__(self, path: Path | None, kind: str = "", *, growing: bool = False) -> None:
         self.path = path
         self.growing = growing  # a last line without its end is left for later
-        self._octets = Octets(path)
+        self._octets = ByteStream(path)
         self._limit = self._octets.limit  # what comes later is left for the next look
         self.name = self._octets.name
         self.names: list[str] = []
@@ -272,7 +272,7 @@ class TextFeed:
             if running.hexdigest() == digest and whole:
                 self._passed = mark
 
-    def pieces(self, wanted: Wanted, start: ResumeAt) -> Iterator[Piece]:
+    def pieces(self, wanted: ColumnSpec, start: ResumeAt) -> Iterator[Piece]:
         """Yield the records from a place on."""
         head, at, line = self._head, self._body, self._first_line
         self._hash, self._hashed = new_hash(), 0
@@ -293,7 +293,7 @@ class TextFeed:
             if self._marks:
                 self._compare(data, at, at + records.consumed)
             if len(records.starts):
-                piece = parsed(data, records, wanted, at, table_of, record_of)
+                piece = parse_block(data, records, wanted, at, table_of, record_of)
                 yield replace(piece, known=self._passed)
             self._update(at + records.consumed)
             rest = data[records.consumed :]
@@ -334,11 +334,11 @@ class TextFeed:
         if self.path is None:
             return self._head[place:]
         self._octets.close()
-        self._octets = Octets(self.path, self._limit)
+        self._octets = ByteStream(self.path, self._limit)
         self._octets.skip(place)
         return self._octets.read(BLOCK)
 
-    def _split(self, data: bytes, line: int, *, final: bool) -> Records:
+    def _split(self, data: bytes, line: int, *, final: bool) -> LineSpans:
         separator = None if self.json else self.separator
         return split(data, line, separator, len(self.names), final=final)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensortide.data.tables import is_table
 from tensortide.errors import FileError, TensortideWarning
 from tensortide.online.info import Info
+from tensortide.sources.columns import BadRecord
 from tensortide.sources.resume import Place
 from tensortide.tracker.chain import FIRST, link
 from tensortide.tracker.schema import BATCH, QUARANTINE, bad_records, insert
@@ -33,16 +34,6 @@ _KEPT = (
 
 _PLACE = tuple(field.name for field in fields(Place))
 _NOWHERE = Place(source="")
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A record that cannot be learned, and why."""
-
-    line: int
-    reason: str
-    text: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +90,15 @@ def _count(records: Any) -> int | None:
     return len(records) if hasattr(records, "__len__") else None
 
 
-def read_quarantine(ledger: Ledger) -> list[tuple[str, int, str, str]]:
-    """Return the bad records that were set aside: source, line, reason, record."""
-    return ledger.db.execute(
+def read_quarantine(ledger: Ledger) -> list[BadRecord]:
+    """Return the bad records that were set aside, oldest first."""
+    rows = ledger.db.execute(
         "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
-    ).fetchall()
+    )
+    return [
+        BadRecord(source=source, line=line, reason=reason, text=text)
+        for source, line, reason, text in rows
+    ]
 
 
 def read_places(ledger: Ledger) -> list[Place]:

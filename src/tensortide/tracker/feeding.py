@@ -15,7 +15,7 @@ from tensortide.sources.files import KINDS, Feed, list_files, open_feed
 from tensortide.sources.memory import TableFeed
 from tensortide.sources.roles import Roles, find_roles
 from tensortide.tracker.follower import ChangedFileError, Follower, Skipped, Taken
-from tensortide.tracker.learn_again import begun_beside, files_of_run, first_steps
+from tensortide.tracker.learn_again import begin_beside, files_of_run, first_steps
 from tensortide.validate import check_choice, check_count
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drive:
+class FeedOptions:
     """How sources are taken: cut into steps, bad records, the first steps, watching."""
 
     cut: Cut | None = None
@@ -76,7 +76,7 @@ def first_sample(source: Any) -> tuple[pa.Table, bool]:
     raise FileError(f"{what}: there are no records yet.")
 
 
-def roles_of(tracker: Tracker, sample: pa.Table, drive: Drive, several: bool) -> Roles:
+def roles_of(tracker: Tracker, sample: pa.Table, drive: FeedOptions, several: bool) -> Roles:
     """Return what the columns are: as the run remembers, else found now and remembered."""
     stored = tracker.options.get("roles")
     if stored is not None:
@@ -110,21 +110,21 @@ def remember(tracker: Tracker, roles: Roles) -> None:
     )
 
 
-def drive_files(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+def feed_files(
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
     on_file: Callable[[Feed], None] | None = None,
 ) -> Iterator[Taken | Skipped]:  # fmt: skip
     """Take all files of the sources in turn; with `watch`, go on until stopped."""
     try:
-        yield from _drive_files(tracker, sources, roles, drive, on_file)
+        yield from _feed_files(tracker, sources, roles, drive, on_file)
     except ChangedFileError:
         if drive.changed_file != "replace":
             raise
         yield from _replace(tracker, sources, roles, drive, on_file)
 
 
-def _drive_files(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+def _feed_files(
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
     on_file: Callable[[Feed], None] | None,
 ) -> Iterator[Taken | Skipped]:  # fmt: skip
     follower = _follower(tracker, roles, drive)
@@ -148,21 +148,21 @@ def _drive_files(
 
 
 def _replace(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: Drive,
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
     on_file: Callable[[Feed], None] | None,
 ) -> Iterator[Taken | Skipped]:  # fmt: skip
     """Learn the run again from its files as they are now, and put it in the place of the old."""
     files = files_of_run(tracker, list_files(sources))
     names = ", ".join(map(str, sources))
     yield Skipped(names, "has changed; the run is learned again from its files as they are now")
-    with begun_beside(tracker) as side:
+    with begin_beside(tracker) as side:
         again = replace(drive, changed_file="stop", first=max(drive.first, first_steps(tracker)))
-        yield from _drive_files(side, files, roles, again, on_file)
+        yield from _feed_files(side, files, roles, again, on_file)
         side.close()
         tracker.adopt_run(side.path)
 
 
-def _follower(tracker: Tracker, roles: Roles, drive: Drive) -> Follower:
+def _follower(tracker: Tracker, roles: Roles, drive: FeedOptions) -> Follower:
     return Follower(
         tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first,
         changed=drive.changed_file, growing=drive.watch,
@@ -170,7 +170,7 @@ def _follower(tracker: Tracker, roles: Roles, drive: Drive) -> Follower:
 
 
 def _one(
-    follower: Follower, path: Path, drive: Drive, on_file: Callable[[Feed], None] | None
+    follower: Follower, path: Path, drive: FeedOptions, on_file: Callable[[Feed], None] | None
 ) -> Iterator[Taken | Skipped]:
     """Take one file; while watching, a file that cannot be read yet is left for later."""
     try:
@@ -190,8 +190,8 @@ def _one(
         yield Skipped(str(path), f"cannot be read to its end yet ({error})")
 
 
-def drive_feed(
-    tracker: Tracker, feed: Feed, roles: Roles, drive: Drive
+def feed_one(
+    tracker: Tracker, feed: Feed, roles: Roles, drive: FeedOptions
 ) -> Iterator[Taken | Skipped]:
     """Take one feed: a pipe, or tables."""
     follower = _follower(tracker, roles, drive)
@@ -228,20 +228,20 @@ class Summary:
         return cls(steps, records, bad, repeated, tuple(skipped), last)
 
 
-def taken(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipped]:
+def taken(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:
     """Take whatever has records: paths or tables."""
     if isinstance(source, str | Path):
         source = [source]
     if isinstance(source, list | tuple) and all(isinstance(s, str | Path) for s in source):
         sample, several = first_sample(source)
-        return drive_files(tracker, source, roles_of(tracker, sample, drive, several), drive)
-    return track_tables(tracker, source, drive)
+        return feed_files(tracker, source, roles_of(tracker, sample, drive, several), drive)
+    return feed_tables(tracker, source, drive)
 
 
-def track_tables(tracker: Tracker, source: Any, drive: Drive) -> Iterator[Taken | Skipped]:
+def feed_tables(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:
     """Take tables in memory: one step a table unless it is said otherwise."""
     feed = TableFeed(source, drive.name)
     if feed.empty:
         return
     roles = roles_of(tracker, feed.sample(), drive, True)
-    yield from drive_feed(tracker, feed, roles, drive)
+    yield from feed_one(tracker, feed, roles, drive)

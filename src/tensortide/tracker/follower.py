@@ -14,14 +14,21 @@ from tensortide.data.superseded import superseded
 from tensortide.errors import FileError, InputError, TensortideError
 from tensortide.online.info import Info
 from tensortide.sources.columnar import ColumnarFeed
-from tensortide.sources.columns import Bad, Wanted
-from tensortide.sources.cut import Cut, Portion, UnorderedError, gathered, in_order, streamed
+from tensortide.sources.columns import BadRecord, ColumnSpec
+from tensortide.sources.cut import (
+    Cut,
+    StepRecords,
+    UnorderedError,
+    gather_steps,
+    in_order,
+    stream_steps,
+)
 from tensortide.sources.files import Feed
 from tensortide.sources.memory import TableFeed
 from tensortide.sources.resume import KnownPlaces, Place, ResumeAt, Verdict
 from tensortide.sources.roles import Roles
 from tensortide.sources.text import TextFeed
-from tensortide.tracker.batches import BadRecord, Line
+from tensortide.tracker.batches import Line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +123,7 @@ class Follower:
             raise ChangedFileError(_what_changed(feed, start))
         return ResumeAt(generation=start.generation + 1)
 
-    def _place(self, feed: Feed, portion: Portion, start: ResumeAt) -> Place:
+    def _place(self, feed: Feed, portion: StepRecords, start: ResumeAt) -> Place:
         """Say by content where a step ends."""
         path = None if feed.path is None else self._known.path_of(feed.path)
         place = Place(
@@ -191,9 +198,7 @@ class Follower:
         last = steps[-1]
         feed, portion, origin = last.feed, last.portion, last.origin
         tables = [s.portion.table for s in steps if s.portion.table is not None]
-        bad = [
-            BadRecord(b.line, b.reason, b.text, s.feed.name) for s in steps for b in s.portion.bad
-        ]
+        bad = [replace(b, source=s.feed.name) for s in steps for b in s.portion.bad]
         table = _together(tables, self.tracker.params, self.roles.modes)
         ids: set[str] = set()
         try:
@@ -211,16 +216,16 @@ class Follower:
         n_records = 0 if table is None else table.num_rows
         return Taken(info, feed.name, n_records, len(bad), portion.label, feed.done, feed.size)
 
-    def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[Portion]:
+    def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""
         cut, wanted = self.roles.cut, self.roles.wanted
         if isinstance(feed, TableFeed) and cut == Cut():
             for piece in feed.pieces(wanted, start):  # a table is what a file is elsewhere
-                yield from streamed([piece], cut)
+                yield from stream_steps([piece], cut)
             return
         if cut.column is None or feed.path is None:
             try:
-                yield from streamed(feed.pieces(wanted, start), cut)
+                yield from stream_steps(feed.pieces(wanted, start), cut)
             except UnorderedError as error:
                 raise InputError(
                     f"{feed.name}, {feed.unit} {error.line}: {cut.column} {error}; a pipe has to "
@@ -230,10 +235,10 @@ class Follower:
         whole = ResumeAt() if isinstance(feed, ColumnarFeed) else start
         unsorted = start.until is not None
         if not unsorted:
-            column = Wanted({cut.column: self.roles.kinds[cut.column]}, None)
+            column = ColumnSpec({cut.column: self.roles.kinds[cut.column]}, None)
             unsorted = not in_order(feed.pieces(column, whole), cut.column)
         if not unsorted:
-            yield from streamed(feed.pieces(wanted, start), cut)
+            yield from stream_steps(feed.pieces(wanted, start), cut)
             return
         if feed.path.stat().st_size > LARGEST_SORT:
             raise InputError(
@@ -243,13 +248,13 @@ class Follower:
             )
         if isinstance(feed, ColumnarFeed):
             start = ResumeAt(part=start.place, until=feed.size, generation=start.generation)
-        yield from gathered(feed.pieces(wanted, whole), cut, start)
+        yield from gather_steps(feed.pieces(wanted, whole), cut, start)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     feed: Feed
-    portion: Portion
+    portion: StepRecords
     origin: Place
 
 
@@ -305,7 +310,7 @@ def _together(tables: list[pa.Table], params: dict[str, Any], modes: list[str]) 
     return both.filter(pa.array(~superseded(both, modes, numbers)))
 
 
-def _require(feed: Feed, wanted: Wanted) -> None:
+def _require(feed: Feed, wanted: ColumnSpec) -> None:
     missing = [name for name in wanted.names if name not in feed.names]
     if missing and not (isinstance(feed, TextFeed) and feed.json):
         raise InputError(
@@ -314,7 +319,7 @@ def _require(feed: Feed, wanted: Wanted) -> None:
         )
 
 
-def _stopped(feed: Feed, bad: list[Bad]) -> InputError:
+def _stopped(feed: Feed, bad: list[BadRecord]) -> InputError:
     first = bad[0]
     more = f" ({len(bad) - 1:,} more in this step)" if len(bad) > 1 else ""
     return InputError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from tensortide.arrays import AnyArray
 from tensortide.atomic import write_whole
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.data.cells import Cells
 from tensortide.data.store import Store
 from tensortide.errors import FileError
@@ -63,7 +63,7 @@ def read_history(ledger: Ledger, *, add: bool, decay: float) -> Store:
         if "retract" in arrays:
             store = store.without(arrays["retract"])
         if "box" in arrays:
-            store = store.append(Complete(arrays["box"]), facts["along"]).store
+            store = store.append(DenseBox(arrays["box"]), facts["along"]).store
         else:
             cells = Cells(arrays["coords"], arrays["values"], arrays["weights"], shape, 0)
             store = store.absorb(cells, add=add, decay=decay).store
@@ -96,7 +96,7 @@ def _step(plan: Plan) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     if plan.retract is not None:
         arrays["retract"] = np.ascontiguousarray(plan.retract.astype(np.int32))
     arrived = plan.change.arrived
-    if isinstance(arrived, Complete) and isinstance(absorbed.store.entries, Complete):
+    if isinstance(arrived, DenseBox) and isinstance(absorbed.store.entries, DenseBox):
         grown = plan.arrival.grown_mode()
         facts["along"] = plan.grown_last if grown is None else grown
         return arrays | {"box": np.ascontiguousarray(arrived.in_order())}, facts

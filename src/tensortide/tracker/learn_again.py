@@ -57,7 +57,7 @@ def first_steps(tracker: Tracker) -> int:
 
 
 @contextmanager
-def begun_beside(tracker: Tracker) -> Iterator[Tracker]:
+def begin_beside(tracker: Tracker) -> Iterator[Tracker]:
     """Begin a run like this one in a folder within it, which is removed at the end."""
     folder = tracker.path / BESIDE
     shutil.rmtree(folder, ignore_errors=True)  # of a time when this was killed

@@ -264,7 +264,7 @@ def is_unused(folder: Path) -> bool:
         return ledger.unused
 
 
-def made_folder(folder: Path) -> Path:
+def make_folder(folder: Path) -> Path:
     """Return the folder, made if need be."""
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder}: is a file; a run is a folder.")

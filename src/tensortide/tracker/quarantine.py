@@ -24,6 +24,6 @@ def write_quarantine(tracker: Tracker) -> Path | None:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["source", "line", "reason", "record"])
-    writer.writerows(rows)
+    writer.writerows((bad.source, bad.line, bad.reason, bad.text) for bad in rows)
     write_whole(target, text.getvalue().encode())
     return target

@@ -13,7 +13,7 @@ import numpy as np
 from tensortide.arrays import AnyArray, Floats, Positions
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
-from tensortide.online.plain_data import facts_of, read_params, rebuilt, small_arrays
+from tensortide.online.plain_data import facts_of, read_params, rebuild, small_arrays
 from tensortide.tracker.history import read_history
 from tensortide.tracker.schema import insert
 
@@ -87,7 +87,7 @@ def read_model(ledger: Ledger) -> OnlineCP | None:
             read_labels(ledger, mode, kind, size, facts["sums"]["labels"][mode])
             for mode, (kind, size) in enumerate(zip(modes["kinds"], facts["shape"], strict=True))
         ]
-        return rebuilt(
+        return rebuild(
             facts,
             labels,
             rows,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,23 +22,33 @@ if TYPE_CHECKING:
 KEPT = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Surprise:
-    """A cell as text, what came, what was expected with its 95 % range, and how likely it was.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSurprise:
+    """A surprise as the ledger has it: its step, and its cell as text.
 
-    `fresh` names the labels that were new then; `revised` says that a published value was
-    corrected.
+    `low` to `high` is the 95 % range of what was expected, `fresh` names the labels that were new
+    then, `revised` says that a published value was corrected.
     """
 
     step: int
     cell: dict[str, str]
     value: float
-    predicted: float
+    expected: float
     fresh: list[str]
     low: float | None = None
     high: float | None = None
     probability: float | None = None
     revised: bool = False
+
+    @property
+    def predicted(self) -> float:
+        """What `expected` was called before."""
+        warnings.warn(
+            "KeptSurprise.predicted is now called expected; the next version will refuse it.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.expected
 
 
 def write_surprises(ledger: Ledger, seq: int, found: Sequence[surprise.Surprise]) -> None:
@@ -61,7 +72,7 @@ def write_surprises(ledger: Ledger, seq: int, found: Sequence[surprise.Surprise]
     ledger.sum_up("surprises")
 
 
-def read_surprises(ledger: Ledger, count: int = KEPT) -> list[Surprise]:
+def read_surprises(ledger: Ledger, count: int = KEPT) -> list[KeptSurprise]:
     """Return the largest surprises of all steps, the least likely first."""
     ledger.verify_sum("surprises")
     rows = ledger.db.execute(
@@ -70,9 +81,10 @@ def read_surprises(ledger: Ledger, count: int = KEPT) -> list[Surprise]:
         (count,),
     )
     return [
-        Surprise(
-            step, json.loads(cell), value, expected, json.loads(fresh), low, high, probability,
-            bool(revised),
+        KeptSurprise(
+            step=step, cell=json.loads(cell), value=value, expected=expected,
+            fresh=json.loads(fresh), low=low, high=high, probability=probability,
+            revised=bool(revised),
         )
         for step, cell, value, expected, fresh, low, high, probability, revised in rows
     ]  # fmt: skip

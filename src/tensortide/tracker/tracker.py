@@ -30,10 +30,10 @@ from tensortide.tracker.batches import (
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
 from tensortide.tracker.history import remove_strays
 from tensortide.tracker.learn_again import adopt_ledger
-from tensortide.tracker.ledger import FILE, Ledger, is_unused, made_folder
+from tensortide.tracker.ledger import FILE, Ledger, is_unused, make_folder
 from tensortide.tracker.lock import Lock
 from tensortide.tracker.state import read_model
-from tensortide.tracker.surprises import Surprise, read_surprises
+from tensortide.tracker.surprises import KeptSurprise, read_surprises
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tensortide.core.steps.method import Method
     from tensortide.online.model import Model
     from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
+    from tensortide.sources.columns import BadRecord
     from tensortide.tracker.feeding import Summary
 
 
@@ -112,7 +113,7 @@ class Tracker:
         params = plain_params(estimator.get_params())
         keeps = read_params(params)["method"].keeps_history
         options = {"keep_surprises": keeps if keep_surprises is None else bool(keep_surprises)}
-        folder = made_folder(Path(path))
+        folder = make_folder(Path(path))
         lock = Lock(folder, wait=wait)
         try:
             if (folder / FILE).exists() and not is_unused(folder):
@@ -202,7 +203,7 @@ class Tracker:
         """
         from tensortide.tracker import feeding as drive
 
-        how = drive.Drive(
+        how = drive.FeedOptions(
             drive.cut_of(step_by, step_rows, step_files), on_bad, first, name=name,
             changed_file=changed_file,
         )  # fmt: skip
@@ -281,7 +282,7 @@ class Tracker:
         with self._ledger.reading():
             return batches_table(self._ledger)
 
-    def surprises(self) -> list[Surprise]:
+    def surprises(self) -> list[KeptSurprise]:
         """Return the values that were least likely before they were learned, if they are kept."""
         with self._ledger.reading():
             return read_surprises(self._ledger)
@@ -291,8 +292,8 @@ class Tracker:
         with self._ledger.reading():
             return known_batch(self._ledger, batch_id) is not None
 
-    def quarantined(self) -> list[tuple[str, int, str, str]]:
-        """Return the bad records that were set aside: source, line, reason, record."""
+    def quarantined(self) -> list[BadRecord]:
+        """Return the bad records that were set aside, oldest first."""
         with self._ledger.reading():
             return read_quarantine(self._ledger)
 

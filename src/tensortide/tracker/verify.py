@@ -41,7 +41,7 @@ def check_run(path: str | Path) -> Iterator[Finding]:
     with closing(ledger):
         for _ in range(5):
             with ledger.reading():
-                findings = [_looked(what, look, ledger) for what, look in _LOOKS]
+                findings = [_look(what, look, ledger) for what, look in _LOOKS]
                 seq = _last(ledger)
             if all(f.good for f in findings) or seq == _last(ledger):
                 break  # else a writer has tidied its history meanwhile: look again
@@ -55,7 +55,7 @@ def _last(ledger: Ledger) -> Any:
         return None
 
 
-def _looked(what: str, look: Callable[[Ledger], str], ledger: Ledger) -> Finding:
+def _look(what: str, look: Callable[[Ledger], str], ledger: Ledger) -> Finding:
     try:
         return Finding(what, True, look(ledger))
     except TensortideError as error:

@@ -10,8 +10,8 @@ from tensortide.core.losses.standard import (
     NegativeBinomial,
     Poisson,
     Squared,
+    check_loss_values,
     check_unit,
-    check_values,
     loss_for,
 )
 
@@ -25,7 +25,7 @@ __all__ = [
     "NegativeBinomial",
     "Poisson",
     "Squared",
+    "check_loss_values",
     "check_unit",
-    "check_values",
     "loss_for",
 ]

@@ -276,7 +276,7 @@ def check_unit(loss: Loss, values: Floats) -> None:
         )
 
 
-def check_values(loss: Loss, values: Floats) -> None:
+def check_loss_values(loss: Loss, values: Floats) -> None:
     """Refuse entries that a loss is not defined for."""
     bad = (values < loss.least) | (values > loss.most)
     if not bad.any():

@@ -11,7 +11,7 @@ import numpy as np
 from tensortide.arrays import Flags, Floats
 from tensortide.core.kernels.dense import dot
 from tensortide.core.objective.squares import BoxTerm, Listed, model_values
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.workspace import Workspace
 
 DataTerms: TypeAlias = Callable[[Workspace, AnyEntries], tuple[Listed, list[BoxTerm]]]
@@ -19,7 +19,7 @@ DataTerms: TypeAlias = Callable[[Workspace, AnyEntries], tuple[Listed, list[BoxT
 
 def observed_rows(_: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]]:
     """Return the paper's sparse strategy: the squared residual on the observed entries."""
-    if isinstance(entries, Complete):
+    if isinstance(entries, DenseBox):
         return Listed.whole(entries), [BoxTerm(1.0, None, upper_only=False)]
     return Listed.squares(entries), []
 
@@ -36,7 +36,7 @@ def imputed(work: Workspace, entries: AnyEntries) -> tuple[Listed, list[BoxTerm]
     A complete tensor needs no imputation: the squared distance to it is the box term with
     reference zero and the entries as they are.
     """
-    if work.whole and isinstance(entries, Complete):
+    if work.whole and isinstance(entries, DenseBox):
         return observed_rows(work, entries)
     residuals: list[Floats] = []
     curvature, constant = 1.0, 0.0
@@ -70,7 +70,7 @@ class ZeroFilled:
         boxes = [BoxTerm(1.0, None, upper_only=False, every_row=True)]
         if self.outside_old:
             boxes.append(BoxTerm(-1.0, None, upper_only=True))
-        if isinstance(entries, Complete):
+        if isinstance(entries, DenseBox):
             return Listed.whole(entries), boxes
         curvatures: list[Floats] = []
         values: list[Floats] = []

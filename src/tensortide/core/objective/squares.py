@@ -20,7 +20,7 @@ from tensortide.core.kernels.boxes import add_boxes, boxes_value, refresh, sum_e
 from tensortide.core.kernels.dense import dot
 from tensortide.core.kernels.entries import entries_value, predict_entries, solve_rows
 from tensortide.core.objective.equations import NormalEquations
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.workspace import Block, Workspace
 
 Careful: TypeAlias = Callable[[NormalEquations, float, Block], Floats]
@@ -40,7 +40,7 @@ class Listed:
     constant: float
 
     @classmethod
-    def whole(cls, box: Complete) -> Listed:
+    def whole(cls, box: DenseBox) -> Listed:
         """Return what a complete box adds to a box of reference zero, ``-2 <x, y> + |x|^2``."""
         return cls(box, None, [], dot(box.values, box.values))
 
@@ -158,7 +158,7 @@ class Objective:
         """
         known = self._products.get(mode)
         if known is None or not _current(self._moves, known[0], mode):
-            assert isinstance(self._dense, Complete)
+            assert isinstance(self._dense, DenseBox)
             stamp = tuple(n for m, n in enumerate(self._moves) if m != mode)
             box = self._dense
             product = box.mttkrp(box.last_rows(self.work.rows()), mode)

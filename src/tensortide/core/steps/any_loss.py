@@ -36,7 +36,7 @@ LOW = 1e-6  # share of an entry below which a model value is as good as zero
 TOL = 1e-10  # share of the largest number that a pass may move and be the last
 
 
-class General:
+class AnyLossObjective:
     """The objective of a step with any loss, and the update of one mode."""
 
     def __init__(

@@ -13,12 +13,12 @@ from tensortide.core.objective.data_terms import DataTerms, ZeroFilled, imputed,
 from tensortide.core.objective.squares import BoxTerm, Objective
 from tensortide.core.steps.alpha import Circumstances
 from tensortide.core.steps.change import Change
-from tensortide.core.steps.fading import FAINTEST, faded
+from tensortide.core.steps.decay import FAINTEST, decay_slices
 from tensortide.core.steps.goal import anchor_scale, general_goal, make_feasible, sweep_modes
 from tensortide.core.steps.method import Memory, Recipe
 from tensortide.core.steps.outcome import Begun, Outcome, begin_step, finish_step
 from tensortide.core.steps.start import start_lower_rows
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.admm import Admm
@@ -53,7 +53,7 @@ def step(
         begun.means,
         absent_zero=change.absent_zero or change.complete,
     )
-    fade = faded(work, change, recipe.slice_decay)
+    fade = decay_slices(work, change, recipe.slice_decay)
     alpha = recipe.forgetting * check_number(
         "alpha", recipe.alpha(circumstances(change)), least=0.0
     )
@@ -142,7 +142,7 @@ def sweep(
     """
     blocks = work.blocks(time if recipe.past_decay is not None else 0)
     admm = None if recipe.penalty is None else Admm(recipe.penalty, work)
-    follows = data_terms is imputed and not isinstance(entries, Complete)
+    follows = data_terms is imputed and not isinstance(entries, DenseBox)
     done = 0
     while done < recipe.sweeps:
         if not done or follows:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tensortide.arrays import Places, Positions, Shape
 from tensortide.core.penalties.parts import Ties
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Change:
     new_shape: Shape
     entries: AnyEntries
     positions: tuple[Positions | None, ...]
-    arrived: Places | Complete
+    arrived: Places | DenseBox
     n_seen: float
     step: int
     time: int
@@ -58,12 +58,12 @@ class Change:
     @property
     def weighted(self) -> bool:
         """Whether entries have weights."""
-        return not isinstance(self.entries, Complete) and len(self.entries.orders[0].weights) > 0
+        return not isinstance(self.entries, DenseBox) and len(self.entries.orders[0].weights) > 0
 
     @property
     def n_arrived(self) -> int:
         """How many cells have come."""
-        complete = isinstance(self.arrived, Complete)
+        complete = isinstance(self.arrived, DenseBox)
         return self.arrived.n_entries if complete else len(self.arrived)  # type: ignore
 
     @property

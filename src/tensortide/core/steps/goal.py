@@ -14,10 +14,10 @@ from tensortide.core.objective.regions import zeros_for
 from tensortide.core.objective.squares import BoxTerm
 from tensortide.core.penalties.parts import NO_TIES, NOTHING, POSITIVE, Terms, Ties
 from tensortide.core.penalties.prox import Simplex
-from tensortide.core.steps.any_loss import General
+from tensortide.core.steps.any_loss import AnyLossObjective
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Recipe
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 
@@ -120,7 +120,7 @@ def general_goal(
     work: Workspace,
     history: Sequence[BoxTerm],
     rest_sums: Floats | None = None,
-) -> General:
+) -> AnyLossObjective:
     """Return the objective of a step that has a loss or terms of its own."""
     entries = _listed(change.entries, work)
     zeros, boxes, in_region = None, list(history), None
@@ -134,7 +134,7 @@ def general_goal(
             + np.zeros(entries.n_entries)
             for mode in range(work.order)
         ]
-    return General(
+    return AnyLossObjective(
         work,
         entries,
         recipe.loss,
@@ -150,14 +150,14 @@ def general_goal(
 
 def _listed(entries: AnyEntries, work: Workspace) -> Entries:
     """Return the entries one by one; a box of new slices stands at the end of its mode."""
-    if not isinstance(entries, Complete):
+    if not isinstance(entries, DenseBox):
         return entries
     shift = np.array(work.n_rows) - np.array(entries.shape)
     coords = np.ascontiguousarray(entries.coords() + shift, np.int32)
     return Entries.listed(coords, entries.in_order().ravel(), work.n_rows)
 
 
-def sweep_modes(goal: General, watch: Callable[[str, float], None] | None = None) -> None:
+def sweep_modes(goal: AnyLossObjective, watch: Callable[[str, float], None] | None = None) -> None:
     """Update every mode once."""
     if watch is not None:
         watch("start", goal.value())

@@ -11,7 +11,7 @@ from tensortide.arrays import Floats, Positions, Shape
 from tensortide.core.kernels.entries import predict_cells
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Memory
-from tensortide.core.tensor.dense_box import Complete, box_values
+from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import Factors, RunningGrams
 from tensortide.core.tensor.workspace import Workspace
 
@@ -79,7 +79,7 @@ def begin_step(factors: Factors, change: Change) -> Begun:
 
 def _predicted(work: Workspace, change: Change) -> Floats:
     """Return the model's values of the cells that have just come."""
-    if isinstance(change.arrived, Complete):
+    if isinstance(change.arrived, DenseBox):
         return box_values(change.arrived.last_rows(work.rows()))
     predicted = np.empty(len(change.arrived))
     predict_cells(change.arrived, work.firsts, work.stack, predicted)

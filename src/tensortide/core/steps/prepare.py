@@ -13,7 +13,7 @@ from tensortide.core.steps.blocks import data_strategy, observed_terms, sweep
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.goal import general_goal, make_feasible, sweep_modes, terms_of, ties_of
 from tensortide.core.steps.method import Recipe
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.exact import Run, serially
 
@@ -179,7 +179,7 @@ def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[Flags
 
     Of those in `said` other rows, or the user, have said what they are.
     """
-    if isinstance(change.entries, Complete):
+    if isinstance(change.entries, DenseBox):
         return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]

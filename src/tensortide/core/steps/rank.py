@@ -34,7 +34,7 @@ def raise_rank(
     return larger
 
 
-def revived(
+def revive(
     rows: Sequence[Floats], rng: np.random.Generator, *, positive: bool = False
 ) -> list[Floats]:
     """Give components that first data could not feed another chance.

@@ -8,7 +8,7 @@ from tensortide.arrays import Flags, Floats
 from tensortide.core.kernels.dense import thin_times
 from tensortide.core.objective.equations import NormalEquations
 from tensortide.core.objective.squares import BoxTerm, Listed, Objective
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries, ModeOrder
 from tensortide.core.tensor.workspace import Block, Workspace
 from tensortide.core.updates.exact import exact, solve
@@ -28,7 +28,7 @@ def start_lower_rows(
     the old rows, and a new row without any entry is known to be zero.
     """
     growing = work.growing
-    if isinstance(entries, Complete):
+    if isinstance(entries, DenseBox):
         _start_complete(work, entries, beta)
         return
     started = {m: np.arange(work.n_rows[m]) < work.n_upper[m] for m in growing}
@@ -57,7 +57,7 @@ def start_lower_rows(
             work.stack[waiting] = _mean_row(work, mode, flags, means[mode])
 
 
-def _start_complete(work: Workspace, box: Complete, beta: float) -> None:
+def _start_complete(work: Workspace, box: DenseBox, beta: float) -> None:
     """Least squares for the new rows of the one mode that grows, all its cells known."""
     for mode in work.growing:
         new = work.lower_part(mode)

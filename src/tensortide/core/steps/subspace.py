@@ -28,7 +28,7 @@ from tensortide.core.kernels.dense import dot, thin_times, times_thin
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Memory, Tracking
 from tensortide.core.steps.outcome import Outcome, begin_step, finish_step
-from tensortide.core.tensor.dense_box import Complete, khatri_rao
+from tensortide.core.tensor.dense_box import DenseBox, khatri_rao
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.exact import Run, pseudo_inverse, serially
@@ -175,7 +175,7 @@ def _split(h: Floats, work: Workspace, others: Sequence[int]) -> None:
 
 def _columns(change: Change, mode: int, count: int) -> Floats:
     """Return the last `count` slices along a mode as columns; every cell of them is there."""
-    assert isinstance(change.entries, Complete)  # the limits of the method say so
+    assert isinstance(change.entries, DenseBox)  # the limits of the method say so
     return change.entries.columns(mode)[:, -count:]
 
 

@@ -36,7 +36,7 @@ class _Buffer:
         return grown <= len(self.array) and self.ends.pop(size, False)
 
 
-class Complete:
+class DenseBox:
     """All cells of a box, each once and with weight one.
 
     Axis k of `values` is mode ``modes[k]``.
@@ -120,13 +120,13 @@ class Complete:
         order = [*(self.modes.index(m) for m in others), axis]
         return self.values.transpose(order).reshape(-1, self.values.shape[axis])
 
-    def scaled(self, mode: int, by: Floats) -> Complete:
+    def scaled(self, mode: int, by: Floats) -> DenseBox:
         """Return the box with its slices along a mode multiplied by numbers."""
         shape = [1] * len(self.modes)
         shape[self.modes.index(mode)] = -1
-        return Complete(self.values * by.reshape(shape), self.modes)
+        return DenseBox(self.values * by.reshape(shape), self.modes)
 
-    def appended(self, block: Complete, mode: int) -> Complete:
+    def appended(self, block: DenseBox, mode: int) -> DenseBox:
         """Return the box with more slices along a mode; this one stays as it is.
 
         Slices lie one after the other in memory, with room for more; whoever finds the room
@@ -142,7 +142,7 @@ class Complete:
             buffer = _Buffer(room)
         buffer.array[size:grown] = more
         buffer.ends[grown] = True
-        return Complete(buffer.array[:grown], modes, buffer)
+        return DenseBox(buffer.array[:grown], modes, buffer)
 
 
 def _contracted(values: Floats, factors: Sequence[Floats], axis: int) -> Floats:
@@ -163,7 +163,7 @@ def _contracted(values: Floats, factors: Sequence[Floats], axis: int) -> Floats:
     return partial.T if axes[0] == _RANK else partial
 
 
-AnyEntries: TypeAlias = Entries | Complete
+AnyEntries: TypeAlias = Entries | DenseBox
 
 
 def box_values(rows: Sequence[Floats]) -> Floats:

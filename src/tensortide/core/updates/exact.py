@@ -12,7 +12,7 @@ from tensortide.arrays import Floats
 from tensortide.core.kernels.entries import SINGULAR
 from tensortide.core.objective.equations import NormalEquations
 from tensortide.core.objective.squares import Objective, solve_in_place
-from tensortide.core.tensor.dense_box import Complete
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.workspace import Block
 from tensortide.errors import SolveError
 
@@ -106,7 +106,7 @@ def pseudo_inverse(gram: Floats) -> Floats:
 
 
 def _parts(objective: Objective, block: Block) -> list[Block]:
-    if isinstance(objective.listed.entries, Complete):
+    if isinstance(objective.listed.entries, DenseBox):
         return [block]
     most_rows = max(1, CHUNK_NUMBERS // objective.work.rank**2)
     pointers = objective.listed.entries.orders[block.mode].pointers

@@ -198,7 +198,7 @@ def _surprises(tracker: Tracker) -> str:
         came = f"{s.value:,.4g}" + (" (corrected)" if s.revised else "")
         span = "" if s.low is None else f"{s.low:,.4g} to {s.high:,.4g}"
         chance = "" if s.probability is None else _chance(s.probability)
-        values = (came, f"{s.predicted:,.4g}", span, chance, f"{s.step:,}")
+        values = (came, f"{s.expected:,.4g}", span, chance, f"{s.step:,}")
         cells += "".join(f'<td class="number">{v}</td>' for v in values)
         rows.append(f"<tr>{cells}</tr>")
     return (

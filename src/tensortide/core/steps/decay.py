@@ -14,7 +14,7 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.steps.change import Change
-from tensortide.core.tensor.dense_box import AnyEntries, Complete
+from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries, ModeOrder
 from tensortide.core.tensor.workspace import Workspace
 
@@ -22,28 +22,28 @@ FAINTEST = 1e-16  # weights stop fading here: what counts less is lost in roundi
 
 
 @dataclass(frozen=True, slots=True)
-class Faded:
+class Decayed:
     """Scaled entries, and the scale of every stacked row."""
 
     entries: AnyEntries
     scale: Floats
 
 
-def faded(work: Workspace, change: Change, decay: float) -> Faded:
+def decay_slices(work: Workspace, change: Change, decay: float) -> Decayed:
     """Scale the rows of the growing mode in the workspace, and the entries with them.
 
     The last slice has weight one, the one before it `decay`, and so on.
     """
     scale = np.ones((len(work.stack), 1))
     if decay == 1.0:
-        return Faded(change.entries, scale)
+        return Decayed(change.entries, scale)
     mode, size = change.time, change.growing
     ages = np.arange(size - 1, -1, -1, dtype=float)
     roots = np.sqrt(np.maximum(decay**ages, FAINTEST))
     scale[work.part(mode), 0] = roots
     work.stack *= scale
-    if isinstance(change.entries, Complete):
-        return Faded(change.entries.scaled(mode, roots), scale)
+    if isinstance(change.entries, DenseBox):
+        return Decayed(change.entries.scaled(mode, roots), scale)
     orders = []
     for n, order in enumerate(change.entries.orders):
         if n == mode:
@@ -51,4 +51,4 @@ def faded(work: Workspace, change: Change, decay: float) -> Faded:
         else:
             by = roots[order.others[:, mode if mode < n else mode - 1]]
         orders.append(ModeOrder(order.pointers, order.others, by * order.values, order.weights))
-    return Faded(Entries(tuple(orders), change.entries.shape), scale)
+    return Decayed(Entries(tuple(orders), change.entries.shape), scale)

@@ -150,6 +150,18 @@ def test_columns_that_cannot_be_guessed_are_asked_for(run, tmp_path):
     assert "say which column holds the counts" in " ".join(done.stderr.split())
 
 
+def test_columns_are_guessed_whatever_their_capitals(run, tmp_path):
+    rows = ["Date,Report_Date,Cases"]
+    for k in range(1, 21):
+        rows += [f"2026-01-{k:02d},2026-01-{k + d:02d},{9 >> d}" for d in range(3)]
+    path = tmp_path / "capitals.csv"
+    path.write_text("\n".join(rows))
+    done = run("nowcast", str(path), "--max-delay", "2", "--ranks", "1", "--warm-up", "2")
+    assert done.returncode == 0, done.stderr
+    for words in ("--reference Date", "--report Report_Date", "--count Cases"):
+        assert f"guessed {words}" in done.stderr
+
+
 def test_first_files_of_a_newcomer_get_a_sentence(run, tmp_path):
     head = "date,report_date,n\n"
     for name, text, words in (

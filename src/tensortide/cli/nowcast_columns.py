@@ -10,20 +10,8 @@ from rich.console import Console
 
 from tensortide.errors import InputError
 from tensortide.nowcast.triangle import Triangle
+from tensortide.sources.roles import columns_called
 from tensortide.sources.whole import read_source
-
-#: names that columns often have, for a first look at somebody's file
-GUESSES = {
-    "reference": (
-        "reference_date", "reference", "date", "event_date", "onset_date", "onset", "week", "month",
-    ),
-    "report": (
-        "report_date", "reported", "report", "reporting_date", "notified", "notification_date",
-        "publication_date", "published", "report_week", "report_month",
-    ),
-    "delay": ("delay", "lag", "development", "dev"),
-    "count": ("count", "n", "cases", "value", "confirm", "total", "paid"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +40,8 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
             raise InputError("a line list has a report date in each row: name it with --report.")
         if options["cumulative"]:
             raise InputError("--cumulative does not go with --line-list: cases are counted.")
-        counts = [n for n in GUESSES["count"] if n in table.column_names and n not in found.strata]
+        free = [name for name in table.column_names if name not in found.strata]
+        counts = columns_called("count", free)
         if counts:
             screen.print(
                 f"every row is counted as one case; the column {counts[0]!r} is not used "
@@ -86,11 +75,11 @@ def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
         if given is not None:
             return given
         taken = {columns.reference, columns.report, columns.delay, columns.count, *columns.strata}
-        for name in GUESSES[role]:
-            if name in names and name not in taken:
-                screen.print(f"guessed --{role} {name}")
-                return name
-        return None
+        found = columns_called(role, [name for name in names if name not in taken])
+        if not found:
+            return None
+        screen.print(f"guessed --{role} {found[0]}")
+        return found[0]
 
     reference = guess("reference", columns.reference)
     report, delay = columns.report, columns.delay

@@ -14,9 +14,39 @@ from tensortide.sources.cut import Cut
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VALUES = ("value", "values", "count", "counts", "n", "cases", "amount", "total")
-_MEASURES = (*_VALUES, "deaths", "sales", "quantity", "price", "visits", "admissions", "population")
+_VALUES = ("count", "n", "cases", "value", "total", "counts", "values", "amount")
+#: names that columns often have, for a first look at somebody's file; the likeliest first
+NAMES = {
+    "value": _VALUES,
+    "measure": (
+        *_VALUES, "deaths", "sales", "quantity", "price", "visits", "admissions", "population",
+    ),
+    "count": (
+        "count", "n", "cases", "value", "confirm", "total", "paid", "counts", "values", "amount",
+    ),
+    "reference": (
+        "reference_date", "reference", "date", "event_date", "onset_date", "onset", "week", "month",
+    ),
+    "report": (
+        "report_date", "reported", "report", "reporting_date", "notified", "notification_date",
+        "publication_date", "published", "report_week", "report_month",
+    ),
+    "delay": ("delay", "lag", "development", "dev"),
+}  # fmt: skip
 _ROWS = 10_000
+
+
+def columns_called(role: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns that have a name which is usual for a role, the likeliest first.
+
+    Capitals do not matter.
+
+    >>> columns_called("count", ["date", "Cases", "n"])
+    ['n', 'Cases']
+    """
+    usual = NAMES[role]
+    found = [name for name in columns if name.lower() in usual]
+    return sorted(found, key=lambda name: (usual.index(name.lower()), name != name.lower()))
 
 
 @dataclass(frozen=True)
@@ -115,7 +145,7 @@ def _value(sample: pa.Table, modes: Sequence[str] | None) -> tuple[str, str]:
     import pyarrow as pa
 
     free = [n for n in sample.column_names if n not in (modes or ()) and not _numbering(sample, n)]
-    named = [n for n in free if n.lower() in _VALUES and not _dated(sample[n].type)]
+    named = [n for n in columns_called("value", free) if not _dated(sample[n].type)]
     fractions = [n for n in free if pa.types.is_floating(sample[n].type)]
     numbers = [n for n in free if _numeric(sample[n].type)]
     for found, why in (
@@ -143,7 +173,7 @@ def _modes(sample: pa.Table, value: str | None, cut: Cut | None) -> tuple[list[s
         why += (
             f" but {', '.join(n or 'the one without a name' for n in counting)}, which numbers rows"
         )
-    measures = [n for n in free if n.lower() in _MEASURES and _numeric(sample[n].type)]
+    measures = [n for n in columns_called("measure", free) if _numeric(sample[n].type)]
     if measures:
         raise InputError(
             f"is {measures[0]!r} a second value or a label? The columns are {_listed(sample)}; say "

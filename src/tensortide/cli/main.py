@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tensortide.cli.entry import INTERRUPTED, tell_stopped
-from tensortide.cli.nowcast_command import nowcast
+from tensortide.cli.nowcast import nowcast
 from tensortide.errors import TensortideError
 
 app = typer.Typer(

@@ -1,10 +1,83 @@
-"""A progress line for long preparations, when a person is watching."""
+"""One bar for everything that takes long, when a person is watching."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Bar:
+    """How far a work of `total` parts is, with words before and after; else nothing at all.
+
+    `show` None means: when standard error is a terminal.  Only what is told is drawn; with
+    `counted` the parts that are done are shown as a number too, with `left` the time that is left
+    if the other parts take as long, else the time that has passed.
+    """
+
+    def __init__(
+        self, total: int | None, before: str = "", *, show: bool | None = None,
+        counted: bool = False, left: bool = False, screen: Console | None = None,
+    ) -> None:  # fmt: skip
+        self.total, self.done = total, 0
+        self.shown = sys.stderr.isatty() if show is None else show
+        if self.shown:
+            self._progress, self._task = _drawn(total, before, counted, left, screen)
+
+    def __enter__(self) -> Bar:
+        """Begin to draw."""
+        if self.shown:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        if self.shown:
+            self._progress.stop()
+
+    def tell(
+        self, before: str | None = None, after: str | None = None, *, done: int | None = None
+    ) -> None:
+        """Change the words, and how many parts are done."""
+        self.done = self.done if done is None else done
+        if self.shown:
+            words = {"before": before, "after": after}
+            given = {name: text for name, text in words.items() if text is not None}
+            self._progress.update(self._task, completed=self.done, **given)
+
+    def advance(self, before: str | None = None) -> None:
+        """Tell that another part is done."""
+        self.tell(before, done=self.done + 1)
+
+    def begin_again(self, total: int | None, before: str) -> None:
+        """Draw another work."""
+        self.total, self.done = total, 0
+        if self.shown:
+            self._progress.reset(self._task, total=total)
+            self.tell(before)
+
+
+def _drawn(
+    total: int | None, before: str, counted: bool, left: bool, screen: Console | None
+) -> tuple[Any, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Passed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = [
+        TextColumn("{task.fields[before]}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[after]}", markup=False),
+        *([MofNCompleteColumn()] if counted else []),
+        Remaining() if left else Passed(),
+    ]
+    progress = Progress(*columns, console=screen or Console(stderr=True), transient=True)
+    return progress, progress.add_task("", total=total, before=before, after="")
 
 
 @contextmanager
@@ -13,54 +86,20 @@ def watched_sweeps(
 ) -> Iterator[Callable[[int, float], None] | None]:
     """Give a callback for `prepare` that draws a bar, or None where nobody watches.
 
-    `show` None means: when standard error is a terminal.  The bar counts sweeps up to
-    `most`; preparation mostly converges before, and the text says "at most".
+    The bar counts sweeps up to `most`; preparation mostly converges before, and the text says
+    "at most".
     """
-    if not (sys.stderr.isatty() if show is None else show):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("preparing"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting", total=most)
+    with Bar(most, "preparing", show=show) as bar:
 
         def tell(done: int, objective: float) -> None:
-            progress.update(
-                task,
-                completed=done,
-                description=f"sweep {done} of at most {most}, objective {objective:.4g}",
-            )
+            words = f"sweep {done} of at most {most}, objective {objective:.4g}"
+            bar.tell(after=words, done=done)
 
-        yield tell
+        yield tell if bar.shown else None
 
 
 @contextmanager
 def watched_days(total: int, *, show: bool | None) -> Iterator[Callable[[str], None]]:
     """Give a callback that is told each as-of day that is done; draws a bar if somebody watches."""
-    if not (sys.stderr.isatty() if show is None else show):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (
-        TextColumn("as of {task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Remaining(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("...", total=total)
-
-        def tell(day: str) -> None:
-            progress.update(task, advance=1, description=day)
-
-        yield tell
+    with Bar(total, "as of ...", show=show, counted=True, left=True) as bar:
+        yield lambda day: bar.advance(f"as of {day}")

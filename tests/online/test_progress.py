@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import os
 import pty
@@ -11,9 +12,11 @@ import subprocess
 import sys
 
 import numpy as np
+from rich.console import Console
 
 import tensortide as tt
 from tensortide.online.score import fitness
+from tensortide.progress import Bar
 
 X = tt.simulate.low_rank((6, 5, 4), 2, noise=0.1, seed=0).dense()
 
@@ -46,6 +49,23 @@ def test_fit_shows_sweeps_and_objective_to_a_person():
     os.close(primary)
     assert b"preparing" in seen
     assert re.search(rb"sweep \d+ of at most 3020, objective", seen)
+
+
+def test_a_bar_shows_what_it_was_told_and_counts_where_nobody_watches():
+    def drawn(**how):
+        screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+        with Bar(4, "first", screen=screen, counted=True, **how) as bar:
+            bar.advance("[red]second")
+            bar.tell(after="some words", done=3)
+            bar.advance()
+            assert (bar.done, bar.total) == (4, 4)
+            bar.begin_again(9, "third")
+            bar.tell(done=2)
+            assert (bar.done, bar.total) == (2, 9)
+        return screen.file.getvalue()
+
+    assert drawn(show=False) == ""
+    assert re.search(r"third .* some words 2/9", drawn(show=True))
 
 
 def test_what_the_bar_is_told_is_what_was_done():

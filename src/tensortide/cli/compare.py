@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tensortide.errors import InputError
@@ -18,6 +18,7 @@ from tensortide.experiments.compare_figure import draw
 from tensortide.experiments.cut_table import Steps
 from tensortide.methods.registry import METHODS, method_named
 from tensortide.palette import plotting
+from tensortide.progress import Bar
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
@@ -51,19 +52,14 @@ def run_compare(
 def _run_all(task: Task, names: Sequence[str], steps: Steps) -> list[Result]:
     """Run the methods one after the other, all from the same preparation."""
     start, final = prepare(task, steps, progress=None), final_cells(task, steps)
-    errors = Console(stderr=True)
     results: list[Result] = []
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-        console=errors, disable=not errors.is_terminal, transient=True,
-    ) as progress:  # fmt: skip
-        bar = progress.add_task("", total=len(names) * len(steps.batches))
+    with Bar(len(names) * len(steps.batches)) as bar:
         for name in names:
-            progress.update(bar, description=name)
-            results.append(compare(task, name, steps, start, final, lambda: progress.advance(bar)))
-            progress.update(bar, completed=len(results) * len(steps.batches))
-            if not errors.is_terminal:
-                errors.print(f"{name}: {results[-1].seconds:.2f} s", highlight=False)
+            bar.tell(name)
+            results.append(compare(task, name, steps, start, final, bar.advance))
+            bar.tell(done=len(results) * len(steps.batches))
+            if not bar.shown:
+                print(f"{name}: {results[-1].seconds:.2f} s", file=sys.stderr)
     return results
 
 

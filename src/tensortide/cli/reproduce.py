@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tensortide.atomic import write_whole
 from tensortide.errors import FileError, InputError, NoDataError
@@ -20,6 +18,7 @@ from tensortide.experiments.nowcast_study import STUDIES, run_study
 from tensortide.experiments.scenario import Scenario, load_scenario, names
 from tensortide.experiments.tables import table
 from tensortide.palette import plotting
+from tensortide.progress import Bar
 
 
 def reproduce(
@@ -39,15 +38,12 @@ def reproduce(
     plotting()  # refuses before anything runs
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
     errors = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=errors, disable=not errors.is_terminal,
-    ) as progress:  # fmt: skip
-        progress.add_task("starting", total=sum(map(len, todo.values())))
+    total = sum(map(len, todo.values()))
+    with Bar(total, "starting", counted=True, screen=errors) as bar:
         for scenario in scenarios:
             stem = out / (scenario.name + ("-quick" if quick else ""))
             file = stem.with_suffix(".jsonl")
-            tell = _teller(progress, scenario.name, told=errors.is_terminal)
+            tell = _teller(bar, scenario.name)
             try:
                 run.run_scenario(scenario, seeds, file, quick=quick, tell=tell)
             except NoDataError as error:
@@ -56,7 +52,6 @@ def reproduce(
                 errors.print(f"{scenario.name} is left out: {error}", soft_wrap=True)
                 continue
             except KeyboardInterrupt:
-                progress.stop()
                 kept = len(_wanted(run.read_rows(file), todo[scenario.name]))
                 errors.print(_interrupted(file, kept, len(todo[scenario.name])), soft_wrap=True)
                 raise SystemExit(130) from None
@@ -87,14 +82,13 @@ def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
         write_whole(document, _inserted(text, name, markdown).encode())
 
 
-def _teller(progress: Progress, name: str, *, told: bool) -> Callable[[str], None]:
+def _teller(bar: Bar, name: str) -> run.Tell:
     """Return what a finished run calls: it moves the bar, or writes a line."""
 
     def tell(what: str) -> None:
-        bar = progress.tasks[0]
-        progress.update(bar.id, advance=1, description=f"{name}: {what}"[:60])
-        if not told:
-            print(f"{bar.completed:.0f}/{bar.total:.0f} {name}: {what}", file=sys.stderr)
+        bar.advance(f"{name}: {what}"[:60])
+        if not bar.shown:
+            print(f"{bar.done}/{bar.total} {name}: {what}", file=sys.stderr)
 
     return tell
 

@@ -14,9 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tensortide.errors import FileError, InputError, TensortideError
+from tensortide.progress import Bar
 from tensortide.sources.files import open_feed
 from tensortide.sources.roles import Roles, find_roles
 from tensortide.tracker.feeding import (
@@ -71,7 +71,7 @@ def run_track(
     with _run(sources, feed, into, asked, drive, keep_surprises, wait, screen) as (tracker, roles):
         told = _Telling(tracker, screen, as_json=as_json, drive=drive)
         try:
-            with told, _terminated():
+            with told.bar, _terminated():
                 if feed is not None:
                     events = feed_one(tracker, feed, roles, drive)
                 else:
@@ -236,27 +236,12 @@ class _Telling:
         self.began = time.perf_counter()
         self.errors: deque[float] = deque(maxlen=RECENT)
         self.learned: deque[float] = deque(maxlen=RECENT)
-        self.bar = Progress(
-            TextColumn("{task.fields[name]}"), BarColumn(bar_width=20),
-            TextColumn("step {task.fields[step]}"), TextColumn("{task.fields[rate]}"),
-            TextColumn("{task.fields[fitness]}"), TimeElapsedColumn(),
-            console=screen, disable=not screen.is_terminal or as_json, transient=True,
-        )  # fmt: skip
-        self.task = self.bar.add_task(
-            "", total=None, name="starting", step=_steps(tracker), rate="", fitness=""
-        )
-
-    def __enter__(self) -> _Telling:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+        self.bar = Bar(None, "starting", show=screen.is_terminal and not as_json, screen=screen)
+        self.bar.tell(after=f"step {_steps(tracker)}")
 
     def begin(self, feed: Feed) -> None:
         """Begin a file; its size is the length of the bar."""
-        self.bar.reset(self.task, total=feed.size, start=True)
-        self.bar.update(self.task, name=Path(feed.name).name)
+        self.bar.begin_again(feed.size, Path(feed.name).name)
 
     def tell(self, event: Taken | Skipped) -> None:
         """Show what happened."""
@@ -279,10 +264,9 @@ class _Telling:
             self.learned.append(info.learned_error)
         if self.each_step:
             self.note(f"{Path(event.source).name}: {info}")
-        self.bar.update(
-            self.task, completed=event.done, step=info.step, rate=f"{self.rate:,.0f} records/s",
-            fitness="" if self.fitness is None else f"fitness {self.fitness:.3f}",
-        )  # fmt: skip
+        words = f"step {info.step} {self.rate:,.0f} records/s"
+        words += "" if self.fitness is None else f" fitness {self.fitness:.3f}"
+        self.bar.tell(after=words, done=event.done)
         if self.as_json:
             print(json.dumps(_line(event)), flush=True)
 
@@ -298,7 +282,7 @@ class _Telling:
 
     def note(self, text: str) -> None:
         """Say something beside the bar."""
-        self.bar.console.print(text)
+        self.screen.print(text)
 
     def summary(self, word: str) -> None:
         """Say what was done altogether."""

@@ -14,6 +14,8 @@ from tensortide.errors import TensortideError
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, GREY, BLACK)
+DASHES = ("solid", "dash", "dot", "dashdot")
 STYLES: dict[str, tuple[str, str]] = {
     "gocpt": (BLUE, "-"),
     "gocpte": (ORANGE, "-"),

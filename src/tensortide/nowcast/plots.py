@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensortide.drawing import figure as _figure
 from tensortide.nowcast import figures
 
 if TYPE_CHECKING:
@@ -47,9 +48,3 @@ def wis(result: Replay, level: str = "all") -> go.Figure:
 def coverage(result: Replay, level: str = "all") -> go.Figure:
     """Return how often the intervals of each model hold the truth, by horizon."""
     return _figure(figures.coverage_figure(result, level))
-
-
-def _figure(spec: dict[str, Any]) -> go.Figure:
-    from plotly import graph_objects
-
-    return graph_objects.Figure(spec)

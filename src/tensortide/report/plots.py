@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensortide.errors import InputError, TensortideError
+from tensortide.drawing import figure as _figure
+from tensortide.errors import InputError
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -48,13 +49,3 @@ def _run(run: Tracker) -> Tracker:
     if not hasattr(run, "batches"):
         raise InputError("this figure is of a run over time: give the tracker, not its model.")
     return run
-
-
-def _figure(spec: dict[str, Any]) -> go.Figure:
-    try:
-        import plotly.graph_objects as go
-    except ImportError:
-        raise TensortideError(
-            "figures need plotly; install it with: python -m pip install plotly."
-        ) from None
-    return go.Figure(spec)

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from tensortide.drawing import Spec, layout, line, plain, style
+from tensortide.palette import BLUE, GREEN, GREY, ORANGE, RED
 
 if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
 
 AVERAGED = 20  # steps of the moving average
 _MOST = 1_500  # points of a line; more would not be seen
-_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, GREY)
+_DIGITS = 6
 
 
 class Course:
@@ -45,22 +46,22 @@ class Course:
         return sorted({*np.linspace(0, n_steps - 1, _MOST).astype(int).tolist()})
 
 
-def labels_figure(course: Course) -> dict[str, Any]:
+def labels_figure(course: Course) -> Spec:
     """Draw how many labels each mode has over time."""
     some = course.thinned()
     data = [
-        _line(course, some, course.column(f"size_{mode}"), mode, colour)
-        for mode, colour in zip(course.modes, _cycled(len(course.modes)), strict=True)
+        _line(course, some, course.column(f"size_{mode}"), mode, style(k)[0])
+        for k, mode in enumerate(course.modes)
     ]
-    layout = _layout(course, "labels")
+    frame = _frame(course, "labels")
     largest = max((size or 1 for mode in course.modes for size in course.column(f"size_{mode}")),
                   default=1)  # fmt: skip
     ticks = [m * 10**k for k in range(len(str(largest))) for m in (1, 2, 5)]
-    layout["yaxis"] |= {"type": "log", "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}
-    return {"data": data, "layout": layout}
+    frame["yaxis"] |= {"type": "log", "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}
+    return {"data": data, "layout": frame}
 
 
-def entries_figure(course: Course) -> dict[str, Any]:
+def entries_figure(course: Course) -> Spec:
     """Draw how many entries grew, filled or revised the tensor at each step."""
     kinds = [("grown", "new labels", BLUE), ("in_old_box", "filled or revised", ORANGE)]
     if course.keeps_history:
@@ -83,30 +84,27 @@ def entries_figure(course: Course) -> dict[str, Any]:
         })  # fmt: skip
     together = len(groups[0]) if groups else 1
     unit = "entries a step" if together == 1 else f"entries in {together} steps"
-    layout = _layout(course, unit)
-    layout |= {"barmode": "stack", "bargap": 0.1}
-    return {"data": data, "layout": layout}
+    frame = _frame(course, unit) | {"barmode": "stack", "bargap": 0.1}
+    return {"data": data, "layout": frame}
 
 
-def error_figure(course: Course) -> dict[str, Any]:
+def error_figure(course: Course) -> Spec:
     """Draw the error of each batch, predicted before it was learned, and its moving average."""
     errors = np.array([np.nan if e is None else e for e in course.column("prequential_error")])
     some = course.thinned()
     mean = moving_average(errors, AVERAGED)
-    dots = _line(course, some, _plain(errors), "each step, predicted", GREY)
+    dots = _line(course, some, plain(errors, _DIGITS), "each step, predicted", GREY)
     dots |= {"mode": "markers", "marker": {"color": GREY, "size": 4, "opacity": 0.7}}
-    line = _line(course, some, _plain(mean), f"mean of {AVERAGED}", BLUE)
-    line["line"]["width"] = 3
+    before = _line(course, some, plain(mean, _DIGITS), f"mean of {AVERAGED}", BLUE, width=3)
     left = np.array([np.nan if e is None else e for e in course.column("learned_error")])
-    after = _line(
-        course, some, _plain(moving_average(left, AVERAGED)), "after learning, mean", GREEN
-    )
-    layout = _layout(course, "error")
+    mean = moving_average(left, AVERAGED)
+    after = _line(course, some, plain(mean, _DIGITS), "after learning, mean", GREEN)
+    frame = _frame(course, "error")
     shown = errors[np.isfinite(errors)]
     # a first step that misses everything would press all others to the ground
     top = float(np.quantile(shown, 0.98)) * 1.3 if len(shown) else 1.0
-    layout["yaxis"] |= {"tickformat": ".0%", "range": [0.0, max(top, 1e-6)]}
-    return {"data": [dots, line, after], "layout": layout}
+    frame["yaxis"] |= {"tickformat": ".0%", "range": [0.0, max(top, 1e-6)]}
+    return {"data": [dots, before, after], "layout": frame}
 
 
 def moving_average(values: Any, window: int) -> Any:
@@ -126,37 +124,20 @@ def moving_average(values: Any, window: int) -> Any:
 
 
 def _line(
-    course: Course, some: list[int], values: list[Any], name: str, colour: str
-) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "lines", "name": name, "x": [course.x[i] for i in some],
-        "y": [values[i] for i in some], "line": {"color": colour, "width": 2},
-    }  # fmt: skip
+    course: Course, some: list[int], values: list[Any], name: str, colour: str, *, width: int = 2
+) -> Spec:
+    x, y = [course.x[i] for i in some], [values[i] for i in some]
+    return line(x, y, name, colour, width=width)
 
 
-def _layout(course: Course, unit: str) -> dict[str, Any]:
-    return {
-        "margin": {"l": 56, "r": 12, "t": 8, "b": 40},
-        "xaxis": {"title": {"text": course.x_title}, "automargin": True},
-        "yaxis": {"title": {"text": unit}, "automargin": True, "rangemode": "tozero"},
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        "hovermode": "x unified",
-        "height": 300,
-    }
+def _frame(course: Course, unit: str) -> Spec:
+    return layout(unit, course.x_title, top=8, bottom=40, height=300)
 
 
 def _grouped(n_steps: int) -> list[range]:
     """Put neighbouring steps together where there are more than can be seen."""
     size = -(-n_steps // 400) or 1
     return [range(i, min(i + size, n_steps)) for i in range(0, n_steps, size)]
-
-
-def _cycled(count: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(count)]
-
-
-def _plain(values: Any) -> list[float | None]:
-    return [None if not np.isfinite(v) else round(float(v), 6) for v in values]
 
 
 def _is_date(label: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,48 @@ def test_examples_run_and_print_what_is_shown(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_links_lead_to_files_and_make_targets_exist(page):
+def test_links_lead_to_files_and_headings_and_make_targets_exist(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        name, _, heading = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not heading or heading in headings(file), target
     makefile = (HERE / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:`|^ {4})make ([a-z]+)", text, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
+def headings(page):
+    """The names under which a page's headings can be linked to."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_lines_can_be_read_in_a_terminal(page):
+    """Prose is wrapped; tables, pictures, and what a command prints are as wide as they are."""
+    long = []
+    shown = False  # within an example
+    for line in page.read_text(encoding="utf-8").splitlines():
+        shown = not shown if line.startswith("```") else shown
+        if not shown and not line.startswith(("|", "!", "    ")) and len(line) > 100:
+            long.append(line)
+    assert not long
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_source_files_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[a-z]+)`", text):
+        assert any((place / name).exists() for place in (HERE, HERE / "src/tensortide")), name
+    for name in re.findall(r"`(tensortide(?:\.[a-z_]+)+)`", text):
+        found = HERE / "src" / name.replace(".", "/")
+        assert found.is_dir() or found.with_suffix(".py").is_file(), name
+
+
 def test_the_readme_shows_examples():
-    assert len(re.findall(">>>", (HERE / "README.md").read_text(encoding="utf-8"))) > 8
+    assert len(re.findall(">>>", (HERE / "README.md").read_text(encoding="utf-8"))) >= 8
 
 
 def test_no_placeholder_is_left():
@@ -52,30 +84,34 @@ def test_the_page_of_commands_is_what_the_commands_say():
     assert PAGE.read_text(encoding="utf-8") == commands_page()
 
 
-def quick_start():
-    """The commands before the README's Python part, and what it shows of their output."""
-    text = (HERE / "README.md").read_text(encoding="utf-8")
-    section = text.split("## Quick start")[1].split("\n## In Python")[0]
-    shown: list[tuple[str, list[str]]] = []
-    for line in re.findall(r"^ {4}.*$", section, flags=re.MULTILINE):
-        if line.startswith("    $ "):
+def commands_of_the_readme():
+    """The commands that the README shows, and what it shows of their output (None: nothing)."""
+    shown: list[tuple[str, list[str] | None]] = []
+    for line in re.findall(r"^ {4}.*$", (HERE / "README.md").read_text("utf-8"), re.MULTILINE):
+        if line.startswith("    $ tensortide"):
             shown.append((line[6:], []))
-        elif shown:
+        elif line.startswith("    tensortide"):
+            shown.append((line[4:], None))
+        elif shown and shown[-1][1] is not None:
             shown[-1][1].append(line[4:])
-    return [(command, output) for command, output in shown if command.startswith("tensortide")]
+    return shown
 
 
-def test_the_quick_start_is_what_a_newcomer_types_and_sees(run, tmp_path):
+def test_the_commands_of_the_readme_are_what_a_newcomer_types_and_sees(run, tmp_path):
     """After `make demo`, whose reports lie in the folder."""
     from tensortide.cli.demo import write_reports
 
     (tmp_path / "tensortide-demo").mkdir()
     write_reports(tmp_path / "tensortide-demo" / "reports", seed=0)
-    commands = quick_start()
-    assert len(commands) >= 4
+    (tmp_path / "cells.csv").write_text("place,age,date,delay\nKiel,80+,2026-05-04,3\n")
+    commands = commands_of_the_readme()
+    assert len(commands) >= 7
     for command, shown in commands:
-        done = run(*command.split()[1:], folder=str(tmp_path), width=100)
+        words = shlex.split(command, comments=True)[1:]
+        done = run(*words, folder=str(tmp_path), width=100)
         assert done.returncode == 0, done.stderr
+        if shown is None:
+            continue
         wanted = " ".join(" ".join(shown).split())  # lines are broken by what they hold
         got = " ".join((done.stderr + done.stdout).split())
         pattern = re.escape(wanted).replace(re.escape("..."), ".*?")

@@ -39,7 +39,7 @@ def results_of(task, methods):
 
 
 def test_all_methods_are_compared_on_the_same_batches():
-    results = results_of(Task(table(), **TASK), list(tt.METHODS))
+    results = results_of(Task(table=table(), **TASK), list(tt.METHODS))
     assert [r.method for r in results] == list(tt.METHODS)
     for r in results:
         assert r.refused is None
@@ -52,7 +52,7 @@ def test_all_methods_are_compared_on_the_same_batches():
 
 def test_methods_that_cannot_say_why():
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
-    able, unable = results_of(Task(holes, **TASK), ["gocpte", "rlst"])
+    able, unable = results_of(Task(table=holes, **TASK), ["gocpte", "rlst"])
     assert able.refused is None
     assert "needs every cell" in unable.refused
     assert unable.refused_at == 0
@@ -60,7 +60,7 @@ def test_methods_that_cannot_say_why():
 
 def test_steps_are_the_values_of_a_column_in_order():
     shuffled = table().take(np.random.default_rng(0).permutation(6 * 4 * 16))
-    steps = Task(shuffled, **TASK, start=0.25).steps()
+    steps = Task(table=shuffled, **TASK, start=0.25).steps()
     parts = [steps.first, *steps.batches]
     assert steps.labels == list(range(4, 16))
     assert [p.num_rows for p in parts] == [4 * 24] + [24] * 12
@@ -72,18 +72,18 @@ def test_sums_of_duplicates_are_scored_as_sums():
     once = table()
     half = once.set_column(3, "count", pa.array(once["count"].to_numpy() / 2))
     twice = pa.concat_tables([half, half])
-    (plain,) = results_of(Task(once, **TASK, hold_out=0.2), ["gocpt"])
-    (summed,) = results_of(Task(twice, **TASK, duplicates="sum", hold_out=0.2), ["gocpt"])
+    (plain,) = results_of(Task(table=once, **TASK, hold_out=0.2), ["gocpt"])
+    (summed,) = results_of(Task(table=twice, **TASK, duplicates="sum", hold_out=0.2), ["gocpt"])
     assert summed.fitness == pytest.approx(plain.fitness, abs=1e-9)
     assert summed.error_held == pytest.approx(plain.error_held, abs=1e-9)
-    (mean,) = results_of(Task(twice, **TASK, duplicates="mean", hold_out=0.2), ["gocpt"])
+    (mean,) = results_of(Task(table=twice, **TASK, duplicates="mean", hold_out=0.2), ["gocpt"])
     assert mean.error_held == pytest.approx(plain.error_held, rel=1e-3)  # but for the ridge
 
 
 def test_cells_held_out_are_never_learned_and_judge_after_the_rest_is():
     """Another value of a cell held out changes its error and nothing else."""
     once = table()
-    task = Task(once, **TASK, hold_out=0.1)
+    task = Task(table=once, **TASK, hold_out=0.1)
     steps = task.steps()
     assert 0.05 * 8 * 24 < steps.n_held < 0.2 * 8 * 24
     held = {tuple(row.values()) for h in steps.held for row in h.labels.to_pylist()}
@@ -94,7 +94,7 @@ def test_cells_held_out_are_never_learned_and_judge_after_the_rest_is():
     pairs = zip(rows, once["count"].to_pylist(), strict=True)
     values = [v + 5.0 if r in held else v for r, v in pairs]
     (before,) = results_of(task, ["gocpte"])
-    other = Task(once.set_column(3, "count", pa.array(values)), **TASK, hold_out=0.1)
+    other = Task(table=once.set_column(3, "count", pa.array(values)), **TASK, hold_out=0.1)
     (after,) = results_of(other, ["gocpte"])
     assert before.error_held < 0.2 < after.error_held
     assert after.fitness == before.fitness
@@ -102,25 +102,25 @@ def test_cells_held_out_are_never_learned_and_judge_after_the_rest_is():
 
 
 def test_cells_are_held_out_unless_the_first_data_are_complete():
-    assert Task(table(), **TASK).steps().n_held == 0
+    assert Task(table=table(), **TASK).steps().n_held == 0
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
-    assert Task(holes, **TASK).steps().n_held > 0
-    assert Task(holes, **TASK, absent="zero").steps().n_held == 0
+    assert Task(table=holes, **TASK).steps().n_held > 0
+    assert Task(table=holes, **TASK, absent="zero").steps().n_held == 0
     with pytest.raises(tt.InputError, match="would count as zeros"):
-        Task(holes, **TASK, absent="zero", hold_out=0.1).steps()
+        Task(table=holes, **TASK, absent="zero", hold_out=0.1).steps()
 
 
 def test_repeated_cells_are_counted_and_named():
     once = table()
-    steps = Task(pa.concat_tables([once, once.slice(10, 2)]), **TASK).steps()
+    steps = Task(table=pa.concat_tables([once, once.slice(10, 2)]), **TASK).steps()
     assert (steps.within, steps.across) == (2, 0)
     late = once.append_column("seen", pa.array([day + 0 for day in once["day"].to_pylist()]))
     again = late.slice(0, 3).set_column(4, "seen", pa.array([15, 15, 15]))
-    steps = Task(pa.concat_tables([late, again]), **TASK | {"step_by": "seen"}).steps()
+    steps = Task(table=pa.concat_tables([late, again]), **TASK | {"step_by": "seen"}).steps()
     assert (steps.within, steps.across) == (0, 3)
     shuffled = pa.concat_tables([once.slice(200, 1), once])
     with pytest.raises(tt.InputError, match=r"records 0 and 201 \(.*\) are for the same cell"):
-        Task(shuffled, **TASK, duplicates="error").steps()
+        Task(table=shuffled, **TASK, duplicates="error").steps()
 
 
 def versions():
@@ -136,7 +136,7 @@ def versions():
 
 @pytest.mark.parametrize("rule", ["last", "sum", "mean", "error"])
 def test_in_the_preparation_the_latest_report_counts_wherever_it_stands(rule):
-    task = Task(versions(), **TASK | {"step_by": "seen"}, duplicates=rule)
+    task = Task(table=versions(), **TASK | {"step_by": "seen"}, duplicates=rule)
     steps = task.steps()
     assert (steps.within, steps.across) == (0, 2 * 6 * 4 * 16)
     truth = {(p, k, d): v for p, k, d, v in zip(*table().to_pydict().values(), strict=True)}
@@ -152,17 +152,21 @@ def test_the_order_of_the_records_decides_nothing():
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
     other = holes.take(np.random.default_rng(1).permutation(holes.num_rows))
     held = [
-        {tuple(r.values()) for h in Task(t, **TASK).steps().held for r in h.labels.to_pylist()}
+        {
+            tuple(r.values())
+            for h in Task(table=t, **TASK).steps().held
+            for r in h.labels.to_pylist()
+        }
         for t in (holes, other)
     ]
     assert held[0] == held[1]
-    one, two = (results_of(Task(t, **TASK), ["gocpte"])[0] for t in (holes, other))
+    one, two = (results_of(Task(table=t, **TASK), ["gocpte"])[0] for t in (holes, other))
     assert one.error_held == pytest.approx(two.error_held, rel=1e-3)  # another random start
 
 
 def test_the_spread_is_that_of_leaving_out_a_step():
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
-    (result,) = results_of(Task(holes, **TASK, hold_out=0.3), ["gocpte"])
+    (result,) = results_of(Task(table=holes, **TASK, hold_out=0.3), ["gocpte"])
     assert 0.0 < result.error_held_spread < result.error_held
     assert min(result.errors_held) < result.error_held < max(result.errors_held)
 
@@ -173,17 +177,17 @@ def test_a_day_of_zeros_counts_and_has_its_place():
     values = zero["count"].to_numpy().copy()
     values[zero["day"].to_numpy() == 12] = 0.0
     zero = zero.set_column(3, "count", pa.array(values))
-    (result,) = results_of(Task(zero, **TASK), ["gocpte"])
+    (result,) = results_of(Task(table=zero, **TASK), ["gocpte"])
     assert [e is None for e in result.errors] == [day == 12 for day in range(8, 16)]
     assert [e is None for e in result.errors_after] == [day == 12 for day in range(8, 16)]
     without = zero.filter(pa.array(zero["day"].to_numpy() != 12))
-    (other,) = results_of(Task(without, **TASK, start=8 / 15), ["gocpte"])
+    (other,) = results_of(Task(table=without, **TASK, start=8 / 15), ["gocpte"])
     assert result.error > other.error + 0.02
 
 
 def test_a_label_is_never_held_out_altogether():
     holes = table().filter(pa.array([i % 7 != 0 for i in range(6 * 4 * 16)]))
-    steps = Task(holes, **TASK, hold_out=0.9).steps()
+    steps = Task(table=holes, **TASK, hold_out=0.9).steps()
     learned = {d for b in [steps.first, *steps.batches] for d in b["day"].to_pylist()}
     assert learned == set(range(16))
     assert steps.n_held > 50
@@ -254,13 +258,13 @@ def test_bad_tables_are_refused_by_the_record_of_the_file(tmp_path, text, messag
     file = tmp_path / "data.csv"
     file.write_text(text)
     with pytest.raises(tt.TensortideError, match=message):
-        Task(read_source(str(file)), **TASK).steps()
+        Task(table=read_source(str(file)), **TASK).steps()
 
 
 def test_nested_columns_are_no_labels():
     nested = pa.table({"place": [["a"]], "kind": ["b"], "day": [1], "count": [1.0]})
     with pytest.raises(tt.InputError, match="column 'place' holds list"):
-        Task(nested, **TASK).steps()
+        Task(table=nested, **TASK).steps()
 
 
 def test_the_command_prints_a_table_and_writes_a_picture(run, tmp_path):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
     """An array with labels: one per mode; NaN is missing.  The last mode is the one that grows."""
 
@@ -52,7 +52,7 @@ class Dataset:
         return columns | {value: self.values[cells]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Records:
     """A table of records, as pyarrow has it."""
 
@@ -162,28 +162,32 @@ def jhu_covid(delays: int = 8) -> Dataset:
         "delay": arrays["delay"][:delays].astype(np.int64),
         "date": arrays["date"].astype("datetime64[D]"),
     }
-    return Dataset("jhu_covid", values, tuple(labels), labels, file.source, file.licence)
+    return Dataset(
+        name="jhu_covid",
+        values=values,
+        modes=tuple(labels),
+        labels=labels,
+        source=file.source,
+        licence=file.licence,
+    )
 
 
 def jhu_covid_revisions() -> Records:
     """Return the same data as a log: each first value and each correction, with its day `as_of`."""
-    file, table = _table("jhu_covid_us_revisions.parquet")
     modes = ("category", "state", "date")
-    return Records("jhu_covid_revisions", table, modes, "value", file.source, file.licence)
+    return _records("jhu_covid_revisions", "jhu_covid_us_revisions.parquet", modes, "value")
 
 
 def de_covid_hosp() -> Records:
     """Return the German reporting triangle: location, age_group, date, delay; count (added)."""
-    file, table = _table("de_covid_hosp_triangle.parquet")
     modes = ("location", "age_group", "date", "delay")
-    return Records("de_covid_hosp", table, modes, "count", file.source, file.licence)
+    return _records("de_covid_hosp", "de_covid_hosp_triangle.parquet", modes, "count")
 
 
 def de_covid_hosp_final() -> Records:
     """Return the settled counts of the same dates: count_delay40 and count_final."""
-    file, table = _table("de_covid_hosp_final.parquet")
     modes = ("location", "age_group", "date")
-    return Records("de_covid_hosp_final", table, modes, "count_final", file.source, file.licence)
+    return _records("de_covid_hosp_final", "de_covid_hosp_final.parquet", modes, "count_final")
 
 
 def de_covid_hosp_weekly() -> Dataset:
@@ -206,7 +210,14 @@ def de_covid_hosp_weekly() -> Dataset:
         "delay": np.arange(7),
         "week": np.datetime64("2021-04-06") + 7 * np.arange(104),
     }
-    return Dataset("de_covid_hosp_weekly", values, tuple(labels), labels, data.source, data.licence)
+    return Dataset(
+        name="de_covid_hosp_weekly",
+        values=values,
+        modes=tuple(labels),
+        labels=labels,
+        source=data.source,
+        licence=data.licence,
+    )
 
 
 def de_covid_hosp_cumulative() -> Dataset:
@@ -225,7 +236,12 @@ def de_covid_hosp_cumulative() -> Dataset:
     }
     values = np.ascontiguousarray(counts.cumsum(axis=2).swapaxes(1, 2))
     return Dataset(
-        "de_covid_hosp_cumulative", values, tuple(labels), labels, data.source, data.licence
+        name="de_covid_hosp_cumulative",
+        values=values,
+        modes=tuple(labels),
+        labels=labels,
+        source=data.source,
+        licence=data.licence,
     )
 
 
@@ -265,21 +281,26 @@ def gcss(*, complete: bool = False) -> Dataset:
         "date": arrays["date"].astype("datetime64[D]"),
     }
     chosen = values[np.ix_(regions, symptoms)]
-    return Dataset("gcss", chosen, tuple(labels), labels, file.source, file.licence)
+    return Dataset(
+        name="gcss",
+        values=chosen,
+        modes=tuple(labels),
+        labels=labels,
+        source=file.source,
+        licence=file.licence,
+    )
 
 
 def us_flights() -> Records:
     """3 million flights, one record each: origin, destination, minute, delay_min, distance_mi."""
-    file, table = _table("us_flights_2001h1.parquet")
     modes = ("origin", "destination", "minute")
-    return Records("us_flights", table, modes, None, file.source, file.licence)
+    return _records("us_flights", "us_flights_2001h1.parquet", modes, None)
 
 
 def us_baby_names() -> Records:
     """Names by year and sex: name, sex, year; count.  An absent cell means 0 to 4."""
-    file, table = _table("us_baby_names.parquet")
     modes = ("name", "sex", "year")
-    return Records("us_baby_names", table, modes, "count", file.source, file.licence)
+    return _records("us_baby_names", "us_baby_names.parquet", modes, "count")
 
 
 def synthetic(
@@ -296,7 +317,14 @@ def _positions(name: str, values: Floats, modes: tuple[str, ...], file: _File) -
     labels: dict[str, AnyArray] = {
         m: np.arange(n) for m, n in zip(modes, values.shape, strict=True)
     }
-    return Dataset(name, values, modes, labels, file.source, file.licence)
+    return Dataset(
+        name=name,
+        values=values,
+        modes=modes,
+        labels=labels,
+        source=file.source,
+        licence=file.licence,
+    )
 
 
 def _distinct(table: pa.Table, column: str) -> AnyArray:
@@ -326,6 +354,14 @@ def _arrays(name: str) -> tuple[_File, dict[str, Any]]:
     file, path = _found(name)
     with np.load(path) as bundle:
         return file, dict(bundle)
+
+
+def _records(name: str, file: str, modes: tuple[str, ...], value: str | None) -> Records:
+    known, table = _table(file)
+    return Records(
+        name=name, table=table, modes=modes, value=value, source=known.source,
+        licence=known.licence,
+    )  # fmt: skip
 
 
 def _table(name: str) -> tuple[_File, pa.Table]:

@@ -57,9 +57,7 @@ def test_rank_one_is_chain_ladder_on_the_classical_triangles(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("every", "least"), [(4, 4), pytest.param(1, 15, marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize(("every", "least"), [(4, 4), pytest.param(1, 15, marks=pytest.mark.soak)])
 def test_rank_one_is_chain_ladder_on_every_triangle_that_chainladder_ships(every, least):
     """A part of them always, all of them behind `make soak`."""
     done, left = 0, []
@@ -146,7 +144,7 @@ def test_no_block_update_raises_the_declared_objective(rank):
     model = CountModel(rank)
     for back in (20, 19, 18):
         view = triangle.as_of(triangle.as_of_date - back)
-        snapshot = Snapshot(view, model.window(view.max_delay))
+        snapshot = Snapshot(triangle=view, window=model.window(view.max_delay))
         fit = fit_counts(snapshot, rank, model.settings, model.state, watch=True)
         values = np.array(fit.objectives)
         assert len(values) > 10
@@ -162,7 +160,7 @@ def test_twice_the_sweeps_change_nothing():
         model = CountModel(3, settings)
         for back in range(24, 12, -1):
             view = triangle.as_of(triangle.as_of_date - back)
-            rest = model.step(Snapshot(view, model.window(view.max_delay)))
+            rest = model.step(Snapshot(triangle=view, window=model.window(view.max_delay)))
         results.append(rest)
     np.testing.assert_allclose(results[0], results[1], rtol=5e-3, atol=0.02)
 
@@ -182,7 +180,9 @@ def test_reports_after_the_as_of_day_change_nothing():
             view = source.as_of(day)
             if isinstance(model, CountModel):
                 fresh = CountModel(3)
-                found.append(fresh.step(Snapshot(view, fresh.window(view.max_delay))))
+                found.append(
+                    fresh.step(Snapshot(triangle=view, window=fresh.window(view.max_delay)))
+                )
             else:
                 fresh = tt.nowcast.Nowcaster(2, economy=model.economy)
                 found.append(fresh.update(view).quantiles().values)
@@ -196,7 +196,7 @@ def test_a_week_of_tenfold_lower_counts_does_not_explode_at_rank_six():
     model = CountModel(6)
     for day in range(45, 70):
         view = thin.as_of(START + day)
-        rest = model.step(Snapshot(view, model.window(view.max_delay)))
+        rest = model.step(Snapshot(triangle=view, window=model.window(view.max_delay)))
         reported = view.totals()[-12:].sum()
         assert np.isfinite(rest).all()
         assert rest.sum() < 20.0 * reported + 100.0
@@ -206,6 +206,6 @@ def test_without_strata_there_is_one_cell():
     triangle = without_strata(simulated())
     model = CountModel(2)
     view = triangle.as_of(triangle.as_of_date - 14)
-    rest = model.step(Snapshot(view, model.window(view.max_delay)))
+    rest = model.step(Snapshot(triangle=view, window=model.window(view.max_delay)))
     assert rest.shape == (1, 12)
     assert (rest >= 0.0).all()

@@ -67,7 +67,7 @@ def test_the_line_is_a_weighted_ridge_regression(seed, n):
 
 
 def parts(triangle, day):
-    snapshot = Snapshot(triangle.as_of(np.datetime64("2024-01-01") + day), 60)
+    snapshot = Snapshot(triangle=triangle.as_of(np.datetime64("2024-01-01") + day), window=60)
     start = first_state(snapshot, 2, 0)
     prior = date_prior(start.dates, snapshot.n_dates, snapshot.weekdays, start.delays)
     holds = date_holds(snapshot, Settings())

@@ -201,7 +201,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_noticed(tmp_path, monkeypatch, 
         from tensortide.tracker.feeding import FeedOptions, feed_files, first_sample, roles_of
 
         sample, n_files = first_sample([source])
-        how = FeedOptions(drive_cut())
+        how = FeedOptions(cut=drive_cut())
         events = feed_files(run, [source], roles_of(run, sample, how, n_files), how)
         next(events)
         os.truncate(source, size // 3)

@@ -56,7 +56,7 @@ def test_a_run_that_stopped_continues_in_the_middle_of_a_file(tmp_path, name, bl
     while done < 12:
         with tt.Tracker.open(tmp_path / "run") as run:
             sample, n_files = first_sample([source])
-            roles = roles_of(run, sample, FeedOptions(_cut("reported")), n_files)
+            roles = roles_of(run, sample, FeedOptions(cut=_cut("reported")), n_files)
             events = feed_files(run, [source], roles, FeedOptions())
             for _ in range(2):
                 event = next(events, None)
@@ -140,7 +140,7 @@ def test_a_file_that_is_not_in_order_is_sorted(tmp_path, name, stops, block_size
     with created(tmp_path / "run") as run:
         if stops:
             sample, n_files = first_sample([source])
-            roles = roles_of(run, sample, FeedOptions(_cut("reported")), n_files)
+            roles = roles_of(run, sample, FeedOptions(cut=_cut("reported")), n_files)
             events = feed_files(run, [source], roles, FeedOptions())
             for _ in range(5):
                 next(events)
@@ -273,7 +273,7 @@ def test_a_folder_is_watched_until_it_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _: next(coming))
     with created(tmp_path / "run") as run:
         sample, n_files = first_sample([folder])
-        how = FeedOptions(_cut("reported"), watch=True, every=0.05)
+        how = FeedOptions(cut=_cut("reported"), watch=True, every=0.05)
         roles = roles_of(run, sample, how, n_files)
         n_records = 0
         for event in feed_files(run, [folder], roles, how):
@@ -314,7 +314,7 @@ def test_stopped_anywhere_no_record_is_learned_twice(tmp_path, monkeypatch, seed
     how = {"duplicates": "sum", "combine": "add"}
     created(tmp_path / "run", "gocpt", **how).close()
     cut = _cut("reported") if seed % 2 else Cut(rows=int(rng.integers(5, 40)))
-    drive = FeedOptions(cut, "quarantine")
+    drive = FeedOptions(cut=cut, on_bad="quarantine")
     for _ in range(40):
         with tt.Tracker.open(tmp_path / "run") as run:
             sample, several = first_sample([source])

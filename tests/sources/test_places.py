@@ -217,7 +217,7 @@ def test_a_file_that_grows_while_it_is_read_is_learned_once(tmp_path, growing, m
             source.write_bytes(data)  # another process writes on
 
         with tt.Tracker.create(tmp_path / f"run{n}", 1, "gocpt", **ADDING) as run:
-            drive = FeedOptions(cut_of(None, None, True), changed_file="stop")
+            drive = FeedOptions(cut=cut_of(None, None, True), changed_file="stop")
             roles = roles_of(run, sample, drive, True)
             follow = FeedOptions(watch=growing)
             with monkeypatch.context() as patch:

@@ -154,7 +154,9 @@ def track(
         combine=combine, loss=loss, seed=seed,
     )  # fmt: skip
     cut = cut_of(step_by, step_rows, step_files)
-    drive = FeedOptions(cut, on_bad, first, watch, every, changed_file=changed_file)
+    drive = FeedOptions(
+        cut=cut, on_bad=on_bad, first=first, watch=watch, every=every, changed_file=changed_file
+    )
     run_track(
         sources, into, asked, drive, keep_surprises=keep_surprises, wait=wait, as_json=as_json
     )
@@ -308,16 +310,16 @@ def compare_methods(
 
     names = [name.strip() for name in modes.split(",")]
     task = Task(
-        read_source(source),
-        names,
-        value,
-        step_by or names[-1],
-        rank,
-        start,
-        absent,
-        duplicates,
-        seed,
-        hold_out,
+        table=read_source(source),
+        modes=names,
+        value=value,
+        step_by=step_by or names[-1],
+        rank=rank,
+        start=start,
+        absent=absent,
+        duplicates=duplicates,
+        seed=seed,
+        hold_out=hold_out,
     )
     title = "standard input" if source == "-" else Path(source).name
     run_compare(task, title=title, methods=methods, picture=picture, as_json=as_json)

@@ -13,7 +13,7 @@ from tensortide.core.tensor.entries import Entries
 from tensortide.errors import InputError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
     """Distinct cells in the order of mode 0, then mode 1, ...; positions may be local."""
 
@@ -27,7 +27,13 @@ class Cells:
     def of_block(cls, block: DenseBox) -> Cells:
         """Return the cells of a box without listing them."""
         nothing = np.empty((0, len(block.shape)), np.int32)
-        return cls(nothing, block.values.ravel(), NO_WEIGHTS, block.shape, 0)
+        return cls(
+            coords=nothing,
+            values=block.values.ravel(),
+            weights=NO_WEIGHTS,
+            shape=block.shape,
+            n_duplicates=0,
+        )
 
     def fill(self, n_cells: int) -> bool:
         """Tell whether these are as many cells as there are, all with weight one."""
@@ -57,7 +63,7 @@ def distinct_cells(
     weights = weights[permutation] if len(weights) else NO_WEIGHTS
     n_repeats = count_repeats(coords)
     if not n_repeats:
-        return Cells(coords, values, weights, shape, 0)
+        return Cells(coords=coords, values=values, weights=weights, shape=shape, n_duplicates=0)
     new = changes(coords)
     if rule == "error":
         first, second = _repeated_records(permutation, new)
@@ -71,7 +77,9 @@ def distinct_cells(
         values, weights = values[ends], (weights[ends] if len(weights) else weights)
     else:
         values, weights = _added_up(values, weights, starts, rule)
-    return Cells(coords[starts], values, weights, shape, n_repeats)
+    return Cells(
+        coords=coords[starts], values=values, weights=weights, shape=shape, n_duplicates=n_repeats
+    )
 
 
 def unique_cells(coords: Places, shape: Shape) -> Places:

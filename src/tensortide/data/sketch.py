@@ -20,7 +20,7 @@ REGISTERS = 4096
 STANDARD_ERROR = 1.04 / REGISTERS**0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctCells:
     """A running count of distinct cells.
 

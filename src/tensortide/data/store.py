@@ -18,7 +18,7 @@ from tensortide.core.tensor.entries import Entries, ModeOrder
 from tensortide.data.cells import Cells, unique_cells
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Absorbed:
     """What a batch did, entry by entry in the order of the cells.
 
@@ -64,7 +64,12 @@ class Store:
         """Take in complete slices along a mode: nothing is revised, nothing is left out."""
         assert isinstance(self.entries, DenseBox)
         known = np.zeros(block.n_entries, bool)
-        return Absorbed(Store(self.entries.appended(block, mode)), ~known, known, known)
+        return Absorbed(
+            store=Store(self.entries.appended(block, mode)),
+            grown=~known,
+            revised=known,
+            unchanged=known,
+        )
 
     def absorb(self, cells: Cells, *, add: bool = False, decay: float = 1.0) -> Absorbed:
         """Merge distinct cells in: the last value wins, or is added to the known one.
@@ -99,7 +104,9 @@ class Store:
             values = cells.values.copy()
             values[found] += old_values
         store = Store(Entries(tuple(orders), cells.shape))
-        return Absorbed(store, grown, found & ~same, same, values)
+        return Absorbed(
+            store=store, grown=grown, revised=found & ~same, unchanged=same, values=values
+        )
 
     def unknown(self, coords: Places) -> Places:
         """Return those of the cells that have no entry."""

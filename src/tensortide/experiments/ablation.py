@@ -43,7 +43,7 @@ def run(
     work.stack *= (np.sqrt(np.mean(x[observed] ** 2) / own)) ** (1 / x.ndim)
     strategy = contender.options["strategy"]
     terms = imputed if strategy == "imputed" else observed_rows
-    recipe = Recipe("ablation", True, constant(0.0), strategy=strategy)
+    recipe = Recipe(name="ablation", keeps_history=True, alpha=constant(0.0), strategy=strategy)
     elapsed, curve = 0.0, [[0, 0.0, score(work.rows())]]
     for k in range(options["iterations"]):
         began = time.perf_counter()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensortide.online.parameters import Absent, Duplicates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """Records, what they mean, and how they are cut into steps.
 
@@ -66,7 +66,7 @@ class Task:
         )  # fmt: skip
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Result:
     """How a method did; `refused` says why it stopped, at the step `refused_at` (0: preparing).
 
@@ -125,7 +125,7 @@ def compare(
 
     `tell` is called after each step.
     """
-    result = Result(name, parameters_of(name))
+    result = Result(method=name, parameters=parameters_of(name))
     new, held = _Share(), _Share()
     model = task.model(name)
     at = 0

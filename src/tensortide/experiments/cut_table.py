@@ -27,7 +27,7 @@ class Held:
     values: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Steps:
     """Preparation and batches; `labels` are the values of the column that makes the steps.
 
@@ -81,13 +81,13 @@ def cut(
     chosen = table.select(list(dict.fromkeys([*modes, *([] if counting else [value])])))
     parts = [order[a:b] for a, b in pairwise(ends)]
     return Steps(
-        chosen.take(parts[0]),
-        [chosen.take(part[~aside[part]]) for part in parts[1:]],
-        [_held(chosen, modes, value, part, cells, aside, duplicates) for part in parts[1:]],
-        table[step_by].take(where[n_first:]).to_pylist(),
-        len(cells) - n_reports,
-        n_reports - len(np.unique(cells)),
-        complete,
+        first=chosen.take(parts[0]),
+        batches=[chosen.take(part[~aside[part]]) for part in parts[1:]],
+        held=[_held(chosen, modes, value, part, cells, aside, duplicates) for part in parts[1:]],
+        labels=table[step_by].take(where[n_first:]).to_pylist(),
+        within=len(cells) - n_reports,
+        across=n_reports - len(np.unique(cells)),
+        complete=complete,
     )
 
 

@@ -33,7 +33,7 @@ WEEKDAY = "chain-ladder weekday"
 LAST_CHOICE = np.datetime64("2021-11-21")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """A replay of the German triangle: dates, models, truths."""
 
@@ -57,20 +57,21 @@ STUDIES = {
     study.name: study
     for study in (
         Study(
-            "nowcast",
-            "German hospitalisations as of 2022-05-01 to 2023-02-23: 7-day sums, 0 to 28 days back",
-            "2022-05-01",
-            "2023-02-23",
-            {OURS: Nowcaster, "economy": lambda: Nowcaster(economy=True)}
+            name="nowcast",
+            title="German hospitalisations as of 2022-05-01 to 2023-02-23: 7-day sums, 0 to 28 "
+            "days back",
+            first="2022-05-01",
+            last="2023-02-23",
+            models={OURS: Nowcaster, "economy": lambda: Nowcaster(economy=True)}
             | {name: _ladder(name) for name in BASELINES},
-            True,
+            settled=True,
         ),
         Study(
-            "nowcast-choices",
-            "The same before the choices were frozen: as of 2021-08-16 to 2021-11-21",
-            "2021-08-16",
-            "2021-11-21",
-            {
+            name="nowcast-choices",
+            title="The same before the choices were frozen: as of 2021-08-16 to 2021-11-21",
+            first="2021-08-16",
+            last="2021-11-21",
+            models={
                 OURS: Nowcaster,
                 "rank 3 alone": lambda: Nowcaster(3, ()),
                 "rank 1": lambda: Nowcaster(1, ()),
@@ -85,7 +86,7 @@ STUDIES = {
                 BASE: _ladder(BASE),
                 WEEKDAY: _ladder(WEEKDAY),
             },
-            False,
+            settled=False,
         ),
     )
 }

@@ -44,7 +44,7 @@ class Source:
     paper: Mapping[str, list[float]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """What to run, and how it is scored.
 
@@ -90,16 +90,16 @@ def load_scenario(name: str) -> Scenario:
     text = (files("tensortide.experiments") / "scenarios" / f"{name}.toml").read_text()
     facts = tomllib.loads(text)
     return Scenario(
-        name,
-        facts["title"],
-        facts["reference"],
-        facts["setting"],
-        tuple(Source(**source) for source in facts["data"]),
-        tuple(_contender(c) for c in facts["methods"]),
-        facts.get("rank", 5),
-        facts.get("start", 0.1),
-        facts.get("options", {}),
-        facts.get("quick", {}),
+        name=name,
+        title=facts["title"],
+        reference=facts["reference"],
+        setting=facts["setting"],
+        data=tuple(Source(**source) for source in facts["data"]),
+        contenders=tuple(_contender(c) for c in facts["methods"]),
+        rank=facts.get("rank", 5),
+        start=facts.get("start", 0.1),
+        options=facts.get("options", {}),
+        quick=facts.get("quick", {}),
     )
 
 

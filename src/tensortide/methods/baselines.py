@@ -35,7 +35,14 @@ def cpc_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recipe("cpc_als", True, NO_HISTORY_TERM, beta, sweeps, "rows")
+    return Recipe(
+        name="cpc_als",
+        keeps_history=True,
+        alpha=NO_HISTORY_TERM,
+        beta=beta,
+        sweeps=sweeps,
+        strategy="rows",
+    )
 
 
 def em_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
@@ -57,7 +64,14 @@ def em_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recipe("em_als", True, NO_HISTORY_TERM, beta, sweeps, "imputed")
+    return Recipe(
+        name="em_als",
+        keeps_history=True,
+        alpha=NO_HISTORY_TERM,
+        beta=beta,
+        sweeps=sweeps,
+        strategy="imputed",
+    )
 
 
 def em_als_decay(gamma: float = 0.99, beta: float = 1e-5, sweeps: int = 1) -> Recipe:
@@ -77,7 +91,15 @@ def em_als_decay(gamma: float = 0.99, beta: float = 1e-5, sweeps: int = 1) -> Re
     >>> model.predict([[1, 2]]).round(1).tolist()
     [9.0]
     """
-    return Recipe("em_als_decay", True, NO_HISTORY_TERM, beta, sweeps, "imputed", slice_decay=gamma)
+    return Recipe(
+        name="em_als_decay",
+        keeps_history=True,
+        alpha=NO_HISTORY_TERM,
+        beta=beta,
+        sweeps=sweeps,
+        strategy="imputed",
+        slice_decay=gamma,
+    )
 
 
 def online_cpd(beta: float = 1e-5) -> Recursion:
@@ -134,12 +156,12 @@ def mast(
     check_number("eta", eta, least=1e-300)
     check_number("growth", growth, least=1.0)
     return Recipe(
-        "mast",
-        False,
-        schedule(alpha),
-        beta,
-        sweeps,
-        "auto",
+        name="mast",
+        keeps_history=False,
+        alpha=schedule(alpha),
+        beta=beta,
+        sweeps=sweeps,
+        strategy="auto",
         penalty=Penalty(Nuclear(nuclear), eta, growth),
         stop=tol,
         limits=Limits(new_cells=True),
@@ -175,12 +197,12 @@ def cp_stream(
     [6.0]
     """
     return Recipe(
-        "cp_stream",
-        False,
-        constant(1.0),
-        beta,
-        sweeps,
-        "auto",
+        name="cp_stream",
+        keeps_history=False,
+        alpha=constant(1.0),
+        beta=beta,
+        sweeps=sweeps,
+        strategy="auto",
         past_decay=mu,
         penalty=Penalty(NonNegative()) if non_negative else None,
         stop=tol,

@@ -46,7 +46,15 @@ def gocpt(
     >>> gocpt().keeps_history
     True
     """
-    return Recipe("gocpt", True, schedule(alpha), beta, sweeps, strategy, forgetting)
+    return Recipe(
+        name="gocpt",
+        keeps_history=True,
+        alpha=schedule(alpha),
+        beta=beta,
+        sweeps=sweeps,
+        strategy=strategy,
+        forgetting=forgetting,
+    )
 
 
 def gocpte(
@@ -65,7 +73,15 @@ def gocpte(
     >>> gocpte(sweeps=2).keeps_history
     False
     """
-    return Recipe("gocpte", False, schedule(alpha), beta, sweeps, strategy, forgetting)
+    return Recipe(
+        name="gocpte",
+        keeps_history=False,
+        alpha=schedule(alpha),
+        beta=beta,
+        sweeps=sweeps,
+        strategy=strategy,
+        forgetting=forgetting,
+    )
 
 
 METHODS: dict[str, Callable[..., Method]] = {

@@ -188,7 +188,9 @@ class Nowcaster:
         """Return what the models are shown: the triangle, or totals and news."""
         if not self.economy:
             runs = silences(triangle)
-            return Snapshot(spread_back(triangle, runs), 1, silent=lasting(triangle, runs))
+            return Snapshot(
+                triangle=spread_back(triangle, runs), window=1, silent=lasting(triangle, runs)
+            )
         news = triangle.without_negatives()
         totals = triangle.collapsed(triangle.max_delay + BACK)
         if self._kept is not None and self._last is not None:
@@ -200,7 +202,7 @@ class Nowcaster:
             totals = totals.only(newest)
         self._kept = totals
         news = news.on_axes(totals.labels, totals.first)
-        return Snapshot(totals, 1, news=news, silent=triangle.quiet)
+        return Snapshot(triangle=totals, window=1, news=news, silent=triangle.quiet)
 
     def _weights(self, *, silent: bool) -> Floats:
         """Return the share of each model and ladder in the average.

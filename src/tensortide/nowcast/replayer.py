@@ -65,7 +65,7 @@ def replay(
     check_count("days", days, least=1)
     check_count("horizons", horizons, least=1)
     wanted = set(scored.tolist())
-    whole = Snapshot(triangle, triangle.n_dates)
+    whole = Snapshot(triangle=triangle, window=triangle.n_dates)
     units = Units.of(whole)
     truth = _truth(triangle if settled is None else settled, units, whole, scored, days, horizons)
     if not np.isfinite(truth).any():
@@ -229,6 +229,4 @@ def _by_cell(triangle: Triangle, whole: Snapshot) -> Floats:
 
 def _cell_names(triangle: Triangle, cells: Positions) -> list[tuple[Any, ...]]:
     """Return the labels of each cell."""
-    return [
-        tuple(known[c] for known, c in zip(triangle.labels, row, strict=True)) for row in cells
-    ]
+    return [tuple(known[c] for known, c in zip(triangle.labels, row, strict=True)) for row in cells]

@@ -14,7 +14,7 @@ from tensortide.nowcast.triangle import Triangle
 _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
     """A triangle as of its last day, cut to the newest `window` dates.
 

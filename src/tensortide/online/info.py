@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MOST = 20  # surprises that a step lists
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
     """The report of one `fit` or `update`.
 

@@ -176,7 +176,7 @@ def rebuild(
         modes=modes,
         factors=Factors(rows, grams),
         store=store,
-        seen=DistinctCells(arrays["seen_registers"], **seen),
+        seen=DistinctCells(registers=arrays["seen_registers"], **seen),
         n_steps=facts["n_steps"],
         grown_last=facts["grown_last"],
         memory=memory_of(method, facts, arrays),

@@ -37,7 +37,7 @@ KINDS = ("uniform", "normal", "nonnegative")
 _LARGEST_DENSE = 50_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LowRank:
     """A tensor of low rank that is never written out unless asked.
 
@@ -98,10 +98,17 @@ def low_rank(
     factors = tuple(_draw(kind, (size, check_rank(rank)), rng) for size in sizes)
     direction = _draw(kind, factors[0].shape, rng)
     grams = np.prod([f.T @ f / len(f) for f in factors], axis=0)
-    return LowRank(factors, direction, noise, drift, float(np.sqrt(grams.sum())), seed)
+    return LowRank(
+        factors=factors,
+        direction=direction,
+        noise=noise,
+        drift=drift,
+        scale=float(np.sqrt(grams.sum())),
+        seed=seed,
+    )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Stream:
     """Observed cells with the step of their arrival; iterate for the batches, first one first.
 
@@ -178,7 +185,7 @@ def growth(
         tuple(min(s, first[m] + by * t) if m in first else s for m, s in enumerate(truth.shape))
         for t in range(n_steps + 1)
     )
-    return Stream(truth, coords, np.maximum(arrival, 0), sizes)
+    return Stream(truth=truth, coords=coords, arrival=np.maximum(arrival, 0), sizes=sizes)
 
 
 def reporting(
@@ -207,7 +214,7 @@ def reporting(
         tuple(min(s, first + t) if m == dates else s for m, s in enumerate(truth.shape))
         for t in range(n_steps + 1)
     )
-    return Stream(truth, coords, arrival, sizes)
+    return Stream(truth=truth, coords=coords, arrival=arrival, sizes=sizes)
 
 
 def revise(stream: Stream, *, share: float = 0.02, size: float = 0.05, seed: int = 0) -> Stream:

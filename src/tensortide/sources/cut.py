@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Cut:
         return "one step for each file" if self.rows is None else f"steps of {self.rows:,} records"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecords:
     """The records of one step, where they end, and what was bad among them.
 
@@ -158,10 +158,7 @@ def _sorted(
             last = stop == table.num_rows
             aside = [] if begin else bad  # of which step they are cannot be told
             portion = _portion([table.slice(begin, stop - begin)], aside, until, cut)
-            yield StepRecords(
-                portion.table, portion.bad, until, None if last else stop, portion.label,
-                portion.lines,
-            )  # fmt: skip
+            yield replace(portion, part=None if last else stop)
         begin = stop
     if not ends and bad:
         yield _portion([], bad, until, cut)
@@ -185,7 +182,14 @@ def _portion(
         if cut.column is not None:
             label = str(table[cut.column][0].as_py())
         table = without_places(table)
-    return StepRecords(table, bad, place, None, label, (min(numbers), max(numbers)))
+    return StepRecords(
+        table=table,
+        bad=bad,
+        place=place,
+        part=None,
+        label=label,
+        lines=(min(numbers), max(numbers)),
+    )
 
 
 def _runs(table: pa.Table, column: str, last: Any, waiting: bool) -> tuple[list[int], Any]:

@@ -19,7 +19,7 @@ _MOST_LINES = 1_000  # of one quoted field
 _MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineSpans:
     """Begin and end of each record that is not blank, and the number of its first line."""
 
@@ -51,7 +51,7 @@ def split(
     blank = [i for i in short if not data[starts[i] : ends[i]].strip(b"\r\n")]
     if blank:
         starts, ends, lines = (np.delete(a, blank) for a in (starts, ends, lines))
-    return LineSpans(starts, ends, lines, consumed, n_lines)
+    return LineSpans(starts=starts, ends=ends, lines=lines, consumed=consumed, n_lines=n_lines)
 
 
 def fields(text: str, separator: str) -> list[str]:

@@ -49,7 +49,7 @@ def columns_called(role: str, columns: Sequence[str]) -> list[str]:
     return sorted(found, key=lambda name: (usual.index(name.lower()), name != name.lower()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Roles:
     """The columns of a run and how they make steps; `said` are the guesses, in words."""
 
@@ -129,7 +129,7 @@ def find_roles(
         said.append(f"steps: {cut} ({why})")
     if cut.column is not None:
         kinds[cut.column] = label_kind(sample[cut.column], cut.column)
-    return Roles(list(modes), value, cut, kinds, tuple(said))
+    return Roles(modes=list(modes), value=value, cut=cut, kinds=kinds, said=tuple(said))
 
 
 def _check_named(sample: pa.Table, needed: Sequence[str | None]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FeedOptions:
     """How sources are taken: cut into steps, bad records, the first steps, watching."""
 
@@ -80,7 +80,12 @@ def roles_of(tracker: Tracker, sample: pa.Table, drive: FeedOptions, several: bo
     """Return what the columns are: as the run remembers, else found now and remembered."""
     stored = tracker.options.get("roles")
     if stored is not None:
-        roles = Roles(stored["modes"], stored["value"], Cut(**stored["cut"]), stored["kinds"])
+        roles = Roles(
+            modes=stored["modes"],
+            value=stored["value"],
+            cut=Cut(**stored["cut"]),
+            kinds=stored["kinds"],
+        )
         if drive.cut is not None and drive.cut != roles.cut:
             raise InputError(
                 f"the run takes {roles.cut}; leave the option out, or begin another run."
@@ -199,7 +204,7 @@ def feed_one(
     yield from follower.finish()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What a call of `track` did."""
 
@@ -225,7 +230,14 @@ class Summary:
                 repeated += 1
                 continue
             steps, records, bad = steps + 1, records + event.records, bad + event.bad
-        return cls(steps, records, bad, repeated, tuple(skipped), last)
+        return cls(
+            steps=steps,
+            records=records,
+            bad=bad,
+            repeated=repeated,
+            skipped=tuple(skipped),
+            last=last,
+        )
 
 
 def taken(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:

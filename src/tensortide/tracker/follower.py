@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LARGEST_SORT = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A step that was taken (or was known), and how far its source has been read."""
 
@@ -126,9 +126,7 @@ class Follower:
     def _place(self, feed: Feed, portion: StepRecords, start: ResumeAt) -> Place:
         """Say by content where a step ends."""
         path = None if feed.path is None else self._known.path_of(feed.path)
-        place = Place(
-            source=feed.name, path=path, label=portion.label, generation=start.generation
-        )
+        place = Place(source=feed.name, path=path, label=portion.label, generation=start.generation)
         if isinstance(feed, TextFeed):
             end = feed.end if portion.place is None else portion.place
             known = start.until is not None and portion.place == start.until
@@ -214,7 +212,15 @@ class Follower:
                 more = " The first steps can be learned together: --first 10, for instance."
             raise InputError(f"{where}: {error}{more}") from None
         n_records = 0 if table is None else table.num_rows
-        return Taken(info, feed.name, n_records, len(bad), portion.label, feed.done, feed.size)
+        return Taken(
+            info=info,
+            source=feed.name,
+            records=n_records,
+            bad=len(bad),
+            label=portion.label,
+            done=feed.done,
+            size=feed.size,
+        )
 
     def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""

@@ -65,7 +65,13 @@ def read_history(ledger: Ledger, *, add: bool, decay: float) -> Store:
         if "box" in arrays:
             store = store.append(DenseBox(arrays["box"]), facts["along"]).store
         else:
-            cells = Cells(arrays["coords"], arrays["values"], arrays["weights"], shape, 0)
+            cells = Cells(
+                coords=arrays["coords"],
+                values=arrays["values"],
+                weights=arrays["weights"],
+                shape=shape,
+                n_duplicates=0,
+            )
             store = store.absorb(cells, add=add, decay=decay).store
     if store is None:
         raise FileError(f"{ledger.folder}: the run is damaged: its history has no beginning.")

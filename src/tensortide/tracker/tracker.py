@@ -8,23 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from tensortide.errors import FileError, InputError, NotFittedError
 from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
 from tensortide.online.plain_data import plain_params, read_params
-from tensortide.online.reading import ReadOnlyModel
 from tensortide.sources.resume import Place
 from tensortide.tracker.batches import (
     Line,
-    batches_table,
     known_batch,
     last_link,
-    read_places,
-    read_quarantine,
     warn_of_others,
 )
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
@@ -32,21 +26,17 @@ from tensortide.tracker.history import remove_strays
 from tensortide.tracker.learn_again import adopt_ledger
 from tensortide.tracker.ledger import FILE, Ledger, is_unused, make_folder
 from tensortide.tracker.lock import Lock
-from tensortide.tracker.state import read_model
-from tensortide.tracker.surprises import KeptSurprise, read_surprises
+from tensortide.tracker.reader import RunReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.method import Method
-    from tensortide.online.model import Model
     from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
-    from tensortide.sources.columns import BadRecord
     from tensortide.tracker.feeding import Summary
 
 
-class Tracker:
+class Tracker(RunReader):
     """A durable run: a folder whose ledger has every batch exactly once.
 
     What is on the disk is the truth; the model in memory follows it.  A step that fails for
@@ -64,21 +54,20 @@ class Tracker:
     [6.0]
     """
 
-    def __init__(self, path: Path, lock: Lock | str | None = "") -> None:
-        if isinstance(lock, str):
-            raise InputError("use Tracker.open(path) or Tracker.create(path, ...).")
-        self.path, self._lock = path, lock
-        read_only = lock is None
-        try:
-            self._ledger = Ledger(self.path, read_only=read_only)
-            self._estimator: OnlineCP | None = None
-            self._views: WeakSet[ReadOnlyModel] = WeakSet()
-            self._load()
-            if not read_only:
-                remove_strays(self._ledger)
-        except BaseException:
-            self._release()
-            raise
+    def __init__(self, *_: object, **__: object) -> None:
+        raise InputError("use Tracker.open(path) or Tracker.create(path, ...).")
+
+    @classmethod
+    def _opened(cls, path: Path, lock: Lock | None) -> Tracker:
+        run = cls.__new__(cls)
+        run._begin(path, lock)
+        if lock is not None:
+            try:
+                remove_strays(run._ledger)
+            except BaseException:
+                run.close()
+                raise
+        return run
 
     @classmethod
     def create(
@@ -124,7 +113,7 @@ class Tracker:
         except BaseException:
             lock.release()
             raise
-        return cls(folder, lock)
+        return cls._opened(folder, lock)
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> Tracker:
@@ -136,7 +125,7 @@ class Tracker:
         folder = Path(path)
         if not (folder / FILE).is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
-        return cls(folder, None if read_only else Lock(folder, wait=wait))
+        return cls._opened(folder, None if read_only else Lock(folder, wait=wait))
 
     # ------------------------------------------------------------------ learning
 
@@ -204,7 +193,7 @@ class Tracker:
         from tensortide.tracker import feeding as drive
 
         how = drive.FeedOptions(
-            drive.cut_of(step_by, step_rows, step_files), on_bad, first, name=name,
+            cut=drive.cut_of(step_by, step_rows, step_files), on_bad=on_bad, first=first, name=name,
             changed_file=changed_file,
         )  # fmt: skip
         return drive.Summary.of(drive.taken(self, source, how))
@@ -233,34 +222,6 @@ class Tracker:
         for file in useless:
             file.unlink(missing_ok=True)
 
-    # ------------------------------------------------------------------ reading
-
-    @property
-    def model(self) -> ReadOnlyModel:
-        """The model as of the last commit, for reading; `model.copy()` can learn on its own.
-
-        It stays as it is while the run goes on.
-        """
-        view = ReadOnlyModel.around(self._fitted())
-        self._views.add(view)
-        return view
-
-    @property
-    def fitted(self) -> bool:
-        """Whether there is a model: the first data have come."""
-        return self._current() is not None
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """What the run was created with; the rank may have been changed since."""
-        return read_params(self._ledger.get("params"))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Settings of the run that are not those of the model."""
-        found: dict[str, Any] = self._ledger.get("options")
-        return found
-
     def set_options(self, *, modes: Sequence[str] | None = None, **options: Any) -> None:
         """Change settings of the run; `modes` are set where it was created without."""
         self._check_writable()
@@ -276,60 +237,6 @@ class Tracker:
             self._ledger.forget("the surprises that were removed")
         if modes is not None and self._estimator is not None:
             self._estimator = None
-
-    def batches(self) -> pa.Table:
-        """Return the ledger: one row per batch, oldest first."""
-        with self._ledger.reading():
-            return batches_table(self._ledger)
-
-    def surprises(self) -> list[KeptSurprise]:
-        """Return the values that were least likely before they were learned, if they are kept."""
-        with self._ledger.reading():
-            return read_surprises(self._ledger)
-
-    def knows(self, batch_id: str) -> bool:
-        """Tell whether a batch of this id has been applied."""
-        with self._ledger.reading():
-            return known_batch(self._ledger, batch_id) is not None
-
-    def quarantined(self) -> list[BadRecord]:
-        """Return the bad records that were set aside, oldest first."""
-        with self._ledger.reading():
-            return read_quarantine(self._ledger)
-
-    def places(self) -> list[Place]:
-        """Return where steps have ended in their sources, oldest first."""
-        with self._ledger.reading():
-            return read_places(self._ledger)
-
-    def close(self) -> None:
-        """Let others write; a closed tracker cannot be used any more."""
-        self._release()
-
-    def __enter__(self) -> Tracker:
-        """Return the tracker itself; it is closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
-
-    def _repr_html_(self) -> str:
-        """Show the run in a notebook."""
-        from html import escape
-
-        model = self.model._repr_html_() if self.fitted else "<div>no data yet</div>"
-        return f"<div>run <strong>{escape(str(self.path))}</strong></div>{model}"
-
-    def __repr__(self) -> str:
-        """Show where it is and what it holds."""
-        model = "no data yet" if not self.fitted else repr(self._fitted())
-        return f"Tracker({str(self.path)!r}, {model})"
 
     # ------------------------------------------------------------------ inside
 
@@ -358,15 +265,6 @@ class Tracker:
             commit_whole(self._ledger, estimator._fitted(), kind, line)
             self._estimator = estimator
 
-    def _leave_views(self, model: Model) -> None:
-        """Give models that were handed out, and are still held, a state of their own."""
-        views = [view for view in self._views if view._model is model]
-        if views:
-            kept = model.copy()
-            for view in views:
-                view._model = kept
-        self._views.clear()
-
     @contextmanager
     def _following_the_disk(self) -> Iterator[None]:
         """Forget the model in memory if anything comes between: the disk knows what happened."""
@@ -376,37 +274,6 @@ class Tracker:
             self._estimator = None
             raise
 
-    def _load(self) -> None:
-        """Read the model; a reader may have to look again while a writer tidies its history."""
-        for _ in range(3 if self._lock is None else 1):
-            try:
-                return self._load_once()
-            except FileError as error:
-                trouble = error
-        raise trouble
-
-    def _load_once(self) -> None:
-        with self._ledger.reading():
-            self._estimator = read_model(self._ledger)
-
-    def _current(self) -> OnlineCP | None:
-        if self._estimator is None:
-            self._load()
-        return self._estimator
-
-    def _fitted(self) -> OnlineCP:
-        estimator = self._current()
-        if estimator is None:
-            raise NotFittedError(f"{self.path}: this run has seen no data yet.")
-        return estimator
-
     def _check_writable(self) -> None:
         if self._lock is None:
             raise FileError(f"{self.path}: the run was opened for reading only, or is closed.")
-
-    def _release(self) -> None:
-        if hasattr(self, "_ledger"):
-            self._ledger.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Custom(Direct):
     value: Callable[[Floats, Floats], Floats]
     slope: Callable[[Floats, Floats], Floats]
     curvature: Callable[[Floats, Floats], Floats] | None = None
+    _: KW_ONLY
     positive: bool = False
     least: float = -np.inf
     most: float = np.inf

@@ -85,7 +85,7 @@ class Fixed:
 Part: TypeAlias = Ridge | L1 | NonNegative | Simplex | Nuclear | Smooth | Fixed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Everything that is said about one mode, added up.
 
@@ -106,12 +106,12 @@ class Terms:
         prox = [p for p in parts if isinstance(p, Simplex | Nuclear)]
         fixed = [p for p in parts if isinstance(p, Fixed)]
         terms = cls(
-            sum(p.weight for p in parts if isinstance(p, Ridge)),
-            sum(p.weight for p in parts if isinstance(p, L1)),
-            any(isinstance(p, NonNegative | Simplex) for p in parts),
-            prox[0] if prox else None,
-            tuple(p for p in parts if isinstance(p, Smooth)),
-            fixed[0] if fixed else None,
+            ridge=sum(p.weight for p in parts if isinstance(p, Ridge)),
+            l1=sum(p.weight for p in parts if isinstance(p, L1)),
+            nonnegative=any(isinstance(p, NonNegative | Simplex) for p in parts),
+            prox=prox[0] if prox else None,
+            smooth=tuple(p for p in parts if isinstance(p, Smooth)),
+            fixed=fixed[0] if fixed else None,
         )
         if len(prox) > 1 or len(fixed) > 1:
             raise InputError("a mode takes one of simplex and nuclear, and one set of fixed rows.")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -101,5 +101,6 @@ class Penalty:
     prox: Prox
     weight: float | None = None
     growth: float = 1.0
+    _: KW_ONLY
     inner: int = 100
     tol: float = 1e-10

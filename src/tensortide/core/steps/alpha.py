@@ -11,7 +11,7 @@ from tensortide.errors import InputError
 from tensortide.validate import check_number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """What a schedule may know about the step that is about to be made.
 

@@ -203,10 +203,10 @@ _ZERO_FILLED = {keeps: ZeroFilled(outside_old=not keeps) for keeps in (False, Tr
 def circumstances(change: Change) -> Circumstances:
     """Return what a schedule for alpha may know."""
     return Circumstances(
-        change.step,
-        change.old_shape,
-        change.new_shape,
-        change.n_seen,
-        change.density,
-        change.growing,
+        step=change.step,
+        old_shape=change.old_shape,
+        new_shape=change.new_shape,
+        n_entries=change.n_seen,
+        density=change.density,
+        growing=change.growing,
     )

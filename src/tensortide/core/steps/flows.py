@@ -28,11 +28,18 @@ def preparation(method: Method) -> Recipe:
     """
     name, nothing = "preparation", constant(0.0)
     if not isinstance(method, Recipe):
-        return Recipe(name, True, nothing, method.beta)
+        return Recipe(name=name, keeps_history=True, alpha=nothing, beta=method.beta)
     within = method.penalty is not None and method.penalty.weight is None
     penalty = method.penalty if within else None
     return replace(
-        Recipe(name, True, nothing, method.beta, strategy=method.strategy, penalty=penalty),
+        Recipe(
+            name=name,
+            keeps_history=True,
+            alpha=nothing,
+            beta=method.beta,
+            strategy=method.strategy,
+            penalty=penalty,
+        ),
         loss=method.loss,
         terms=method.terms,
         lists_zeros=method.lists_zeros,

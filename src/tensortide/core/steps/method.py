@@ -23,7 +23,7 @@ STRATEGY_NAMES = ("auto", "rows", "imputed")
 Memory: TypeAlias = Mapping[str, AnyArray]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a method cannot do; `tensortide.methods.limits` turns it into sentences.
 
@@ -60,7 +60,7 @@ class _Shown:
 _PARAMETERS = {"slice_decay": "gamma", "past_decay": "mu", "stop": "tol", "decay": "forgetting"}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Recipe(_Shown):
     """An online method that lowers an objective block by block.
 

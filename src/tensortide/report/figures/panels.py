@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.online.components import largest, normalised
+from tensortide.wording import listed, short
 
 if TYPE_CHECKING:
     from tensortide.data.labels import Labels
@@ -122,8 +122,8 @@ def _who(labels: Labels, loadings: Floats) -> str:
     sides: dict[bool, list[str]] = {True: [], False: []}
     for p in top:
         sides[loadings[p] * loadings[top[0]] > 0.0].append(label_text(labels.label(p)))
-    against = f" against {_listed(sides[False])}" if sides[False] else ""
-    return _listed(sides[True]) + against
+    against = f" against {listed(sides[False])}" if sides[False] else ""
+    return listed(sides[True]) + against
 
 
 def _peak(name: str, labels: Labels, loadings: Floats) -> str:
@@ -137,13 +137,8 @@ def _peak(name: str, labels: Labels, loadings: Floats) -> str:
     return f"{word} at {text}"
 
 
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def label_text(label: Any) -> str:
     """Return a label for people, not too long."""
     if isinstance(label, dt.datetime):
         return label.isoformat(" ", "minutes")
-    text = str(label)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return short(str(label), 40)

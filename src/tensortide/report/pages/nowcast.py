@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,16 @@ import numpy as np
 
 from tensortide.nowcast import figures
 from tensortide.nowcast.notes import remarks
+from tensortide.report.pages.html import (
+    NUMBER,
+    Html,
+    figure,
+    header,
+    heading,
+    paragraph,
+    section,
+    table,
+)
 from tensortide.report.pages.shell import page_around, write_page
 
 if TYPE_CHECKING:
@@ -36,11 +45,7 @@ def nowcast_html(nowcast: Nowcast, title: str, replay: Replay | None = None) -> 
         "delay-figure": figures.delay_figure(triangle, first),
         "course-figure": figures.delay_course_figure(triangle),
     }
-    sections = [
-        f"<header><h1>{escape(title)}</h1>{_facts(nowcast)}</header>",
-        _today(nowcast),
-        _strata(nowcast),
-    ]
+    sections = [header(title, _facts(nowcast)), _today(nowcast), _strata(nowcast)]
     if triangle.every == "day":
         drawn["week-figure"] = figures.nowcast_figure(nowcast, days=7)
     sections += [_delays(first), _triangle()]
@@ -49,22 +54,20 @@ def nowcast_html(nowcast: Nowcast, title: str, replay: Replay | None = None) -> 
         drawn["wis-figure"] = figures.wis_figure(replay)
         drawn["coverage-figure"] = figures.coverage_figure(replay, intervals=(0.5,))
         drawn["coverage-95-figure"] = figures.coverage_figure(replay, intervals=(0.95,))
-    return page_around(escape(title), "\n".join(sections), drawn)
+    return page_around(title, "\n".join(sections), drawn)
 
 
-def _facts(nowcast: Nowcast) -> str:
+def _facts(nowcast: Nowcast) -> list[tuple[str, str]]:
     triangle = nowcast.triangle
     open_dates = nowcast.today.published.shape[1]
-    shown = [
+    sizes = zip(triangle.strata, map(len, triangle.labels), strict=True)
+    return [
         ("as of", str(nowcast.as_of_date)),
         ("reported", f"{triangle.counts.sum():,.0f}"),
         (f"{triangle.every}{'' if open_dates == 1 else 's'} still open", f"{open_dates}"),
         *_newest(nowcast),
+        *((name, f"{size:,}") for name, size in sizes),
     ]
-    shown += [(name, f"{len(known):,}") for name, known in
-              zip(triangle.strata, triangle.labels, strict=True)]  # fmt: skip
-    cards = "".join(f'<div class="fact"><b>{v}</b>{escape(k)}</div>' for k, v in shown)
-    return f'<div class="facts">{cards}</div>'
 
 
 def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
@@ -81,47 +84,43 @@ def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
     ]
 
 
-def _notes(nowcast: Nowcast) -> str:
+def _notes(nowcast: Nowcast) -> Html:
     """Tell what is not in the numbers."""
-    told = remarks(nowcast)
-    if not told:
-        return ""
-    return f'<div class="remarks">{"".join(f"<p>{escape(note)}</p>" for note in told)}</div>'
+    told = "".join(map(paragraph, remarks(nowcast)))
+    return Html(f'<div class="remarks">{told}</div>' if told else "")
 
 
-def _today(nowcast: Nowcast) -> str:
-    week = (
-        "<p>The same as sums of seven days, which have no weekday in them.</p>"
-        '<div class="figure" id="week-figure">Drawing ...</div>'
-        if nowcast.triangle.every == "day"
-        else ""
-    )
-    return (
-        '<section id="today"><h2>Where we stand</h2><p>Counts of the newest dates are not all in '
+def _today(nowcast: Nowcast) -> Html:
+    week: list[str] = []
+    if nowcast.triangle.every == "day":
+        words = "The same as sums of seven days, which have no weekday in them."
+        week = [words, figure("week-figure")]
+    return section(
+        "today",
+        "Where we stand",
+        "Counts of the newest dates are not all in "
         "yet. The dotted line is what has been reported, the ribbon what the final count will "
-        "be: it lies in the dark band with a chance of one half, in the light one with 95 %.</p>"
-        f"{_notes(nowcast)}"
-        '<div class="figure" id="nowcast-figure">Drawing ...</div>'
-        f"{week}{_table(nowcast)}</section>"
+        "be: it lies in the dark band with a chance of one half, in the light one with 95 %.",
+        _notes(nowcast),
+        figure("nowcast-figure"),
+        *week,
+        _table(nowcast),
     )
 
 
-def _table(nowcast: Nowcast) -> str:
+def _table(nowcast: Nowcast) -> Html:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     found = nowcast.quantiles(levels)
     rows = []
     for age, date in enumerate(found.dates[:_ROWS]):
         low, quarter, middle, three, high = (f"{v:,.0f}" for v in found.values[0, age])
         reported = f"{found.reported[0, age]:,.0f}"
-        cells = (reported, middle, f"{quarter} to {three}", f"{low} to {high}")
-        numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
-        rows.append(f"<tr><td>{date}</td>{numbers}</tr>")
-    names = ("reported so far", "median", "50 % interval", "95 % interval")
-    head = "".join(f'<th class="number">{n}</th>' for n in names)
-    return f'<div class="scroll"><table><tr><th>date</th>{head}</tr>{"".join(rows)}</table></div>'
+        rows.append((date, reported, middle, f"{quarter} to {three}", f"{low} to {high}"))
+    head = ("date", "reported so far", "median", "50 % interval", "95 % interval")
+    return table(head, rows, ("", NUMBER))
 
 
-def _strata(nowcast: Nowcast) -> str:
+def _strata(nowcast: Nowcast) -> Html:
     """Tell what the last seven dates come to, by each label of each stratum."""
     days = 7 if nowcast.triangle.every == "day" else 1
     found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
@@ -131,46 +130,38 @@ def _strata(nowcast: Nowcast) -> str:
         for u, key in enumerate(nowcast.units.keys):
             if [k for k, part in enumerate(key) if part is not None] != [axis]:
                 continue
-            low, middle, high = (f"{v:,.0f}" for v in found.values[u, 0])
-            if np.isnan(found.reported[u, 0]):  # there have not been seven dates yet
+            reported = found.reported[u, 0]
+            if np.isnan(reported):  # there have not been seven dates yet
                 continue
-            cells = (f"{found.reported[u, 0]:,.0f}", middle, f"{low} to {high}")
-            numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
-            rows.append(f"<tr><td>{escape(str(key[axis]))}</td>{numbers}</tr>")
-        if not rows:
-            continue
-        head = "".join(
-            f'<th class="number">{n}</th>' for n in ("reported so far", "median", "95 % interval")
-        )
-        parts.append(
-            f'<h3>{escape(name)}</h3><div class="scroll"><table><tr><th></th>{head}</tr>'
-            f"{''.join(rows)}</table></div>"
-        )
+            low, middle, high = (f"{v:,.0f}" for v in found.values[u, 0])
+            rows.append((key[axis], f"{reported:,.0f}", middle, f"{low} to {high}"))
+        if rows:
+            head = ("", "reported so far", "median", "95 % interval")
+            parts += [heading(name), table(head, rows, ("", NUMBER))]
     if not parts:
-        return ""
+        return Html()
     span = "The last seven dates together." if days == 7 else "The last date."
-    return (
-        f'<section id="strata"><h2>By {escape(" and ".join(nowcast.units.strata))}</h2>'
-        f"<p>{span}</p>{''.join(parts)}</section>"
+    return section("strata", f"By {' and '.join(nowcast.units.strata)}", span, *parts)
+
+
+def _delays(stratum: str | None) -> Html:
+    by = "" if stratum is None else f" by {stratum} (the largest)"
+    return section(
+        "delays",
+        "How late reports come",
+        f"Share of the final count that is out after each delay{by}, of dates that are complete.",
+        figure("delay-figure"),
+        "The same over time: if these lines move, reporting has become faster or slower.",
+        figure("course-figure"),
     )
 
 
-def _delays(stratum: str | None) -> str:
-    by = "" if stratum is None else f" by {escape(stratum)} (the largest)"
-    return (
-        f'<section id="delays"><h2>How late reports come</h2><p>Share of the final count that is '
-        f"out after each delay{by}, of dates that are complete.</p>"
-        '<div class="figure" id="delay-figure">Drawing ...</div>'
-        "<p>The same over time: if these lines move, reporting has become faster or slower.</p>"
-        '<div class="figure" id="course-figure">Drawing ...</div></section>'
-    )
-
-
-def _triangle() -> str:
-    return (
-        '<section id="triangle"><h2>The triangle</h2><p>New counts by reference date and delay; '
-        "the empty corner is what is still to come.</p>"
-        '<div class="figure" id="triangle-figure">Drawing ...</div></section>'
+def _triangle() -> Html:
+    return section(
+        "triangle",
+        "The triangle",
+        "New counts by reference date and delay; the empty corner is what is still to come.",
+        figure("triangle-figure"),
     )
 
 
@@ -182,35 +173,32 @@ def _scored(replay: Replay) -> str:
     return f" ({of_whole}: the others are not final yet)"
 
 
-def _past(replay: Replay) -> str:
+def _past(replay: Replay) -> Html:
     rows = []
     for row in replay.summary().to_pylist():
         relative = row.get("relative_wis")
-        cells = (
-            f"{row['wis']:,.2f}",
-            "" if relative is None else f"{relative:.2f}",
-            f"{row['coverage_50']:.0%}",
-            f"{row['coverage_95']:.0%}",
-            f"{row['bias']:+,.2f}",
-            f"{row['mae']:,.2f}",
+        rows.append(
+            (
+                row["level"],
+                row["model"],
+                f"{row['wis']:,.2f}",
+                "" if relative is None else f"{relative:.2f}",
+                f"{row['coverage_50']:.0%}",
+                f"{row['coverage_95']:.0%}",
+                f"{row['bias']:+,.2f}",
+                f"{row['mae']:,.2f}",
+            )
         )
-        numbers = "".join(f'<td class="number">{c}</td>' for c in cells)
-        words = f"<td>{escape(row['level'])}</td><td>{escape(row['model'])}</td>"
-        rows.append(f"<tr>{words}{numbers}</tr>")
-    names = ("WIS", "relative", "50 % covers", "95 % covers", "bias", "MAE")
-    head = "".join(f'<th class="number">{n}</th>' for n in names)
-    first, last = replay.dates[0], replay.dates[-1]
-    what = (
-        f"single {replay.every}s" if replay.days == 1 else f"sums of {replay.days} {replay.every}s"
-    )
-    return (
-        f'<section id="past"><h2>How good it would have been</h2><p>Every {replay.every} from '
-        f"{first} to {last} was nowcast with what was known then, and scored by what came later"
-        f"{_scored(replay)}. "
-        f"Targets are {what}. WIS is the weighted interval score (lower is better), relative to "
-        "the chain-ladder; the pictures are about all strata together.</p>"
-        f'<div class="scroll"><table><tr><th>level</th><th>model</th>{head}</tr>{"".join(rows)}'
-        '</table></div><div class="figure" id="wis-figure">Drawing ...</div>'
-        '<div class="figure" id="coverage-figure">Drawing ...</div>'
-        '<div class="figure" id="coverage-95-figure">Drawing ...</div></section>'
+    head = ("level", "model", "WIS", "relative", "50 % covers", "95 % covers", "bias", "MAE")
+    every, dates = replay.every, replay.dates
+    what = f"single {every}s" if replay.days == 1 else f"sums of {replay.days} {every}s"
+    return section(
+        "past",
+        "How good it would have been",
+        f"Every {every} from {dates[0]} to {dates[-1]} was nowcast with what was known then, and "
+        f"scored by what came later{_scored(replay)}. Targets are {what}. WIS is the weighted "
+        "interval score (lower is better), relative to the chain-ladder; the pictures are about "
+        "all strata together.",
+        table(head, rows, ("", "", NUMBER)),
+        *map(figure, ("wis-figure", "coverage-figure", "coverage-95-figure")),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,21 @@ from tensortide.report.figures.run import (
     error_figure,
     labels_figure,
 )
+from tensortide.report.pages.html import (
+    NUMBER,
+    Html,
+    escaped,
+    figure,
+    header,
+    heading,
+    paragraph,
+    section,
+    strong,
+    table,
+)
 from tensortide.report.pages.shell import page_around, write_page
 from tensortide.tracker.summary import summarise
-from tensortide.wording import counted
+from tensortide.wording import counted, listed, short
 
 if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
@@ -38,22 +49,20 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
         "entries-figure": entries_figure(course),
         "error-figure": error_figure(course),
     }
-    name = escape(title or f"Report on {tracker.path.resolve().name}")
-    body = "\n".join(
-        [
-            f"<header><h1>{name}</h1>{_facts(facts)}</header>",
-            _what(tracker, facts),
-            _growth(facts),
-            _fit(facts),
-            _components(components(tracker.model) if tracker.fitted else []),
-            _surprises(tracker),
-            _settings(tracker, facts),
-        ]
-    )
-    return page_around(name, body, figures)
+    name = title or f"Report on {tracker.path.resolve().name}"
+    body = [
+        header(name, _facts(facts)),
+        _what(tracker, facts),
+        _growth(facts, course),
+        _fit(facts),
+        _components(components(tracker.model) if tracker.fitted else []),
+        _surprises(tracker),
+        _settings(tracker, facts),
+    ]
+    return page_around(name, "\n".join(body), figures)
 
 
-def _facts(facts: dict[str, Any]) -> str:
+def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shown = [("records", f"{facts['records']:,}"), ("steps", f"{facts['steps']:,}")]
     shown += [(_plural(m["name"], m["size"]), f"{m['size']:,}") for m in facts["modes"]]
     if facts["fitness"] is not None:
@@ -61,36 +70,33 @@ def _facts(facts: dict[str, Any]) -> str:
         shown.append(("after learning", f"{facts['learned']:.0%}"))
     if facts["bad"]:
         shown.append(("bad records", f"{facts['bad']:,}"))
-    cards = "".join(f'<div class="fact"><b>{v}</b>{escape(k)}</div>' for k, v in shown)
-    return f'<div class="facts">{cards}</div>'
+    return shown
 
 
 def _plural(name: str, count: int) -> str:
     return f"{name} labels" if count != 1 else f"{name} label"
 
 
-def _what(tracker: Tracker, facts: dict[str, Any]) -> str:
+def _what(tracker: Tracker, facts: dict[str, Any]) -> Html:
+    title = "What the data are"
     if not facts["steps"]:
-        return '<section id="what"><h2>What the data are</h2><p>Nothing has come yet.</p></section>'
-    modes = [m["name"] for m in facts["modes"]]
+        return section("what", title, "Nothing has come yet.")
+    modes = listed([m["name"] for m in facts["modes"]])
     value = facts["value"] or "number of records"
     sources = [Path(s["name"]).name for s in facts["sources"]]
     where = f" from {_some(sources)}" if sources else ""
     absent = "zero" if facts["absent"] == "zero" else "unknown"
     known = "exactly" if facts["exact"] else "about"
     text = (
-        f"The data are values of <strong>{escape(value)}</strong> by "
-        f"<strong>{escape(_listed(modes))}</strong>{where}. {facts['records']:,} records were "
-        f"learned in {counted(facts['steps'], 'step')} between {facts['first']} and "
-        f"{facts['last']} UTC. "
-        f"They report {known} {facts['entries']:,} different cells; a cell that nobody reported "
-        f"counts as {absent}."
+        f"The data are values of {strong(value)} by {strong(modes)}{escaped(where)}. "
+        f"{facts['records']:,} records were learned in {counted(facts['steps'], 'step')} between "
+        f"{facts['first']} and {facts['last']} UTC. They report {known} {facts['entries']:,} "
+        f"different cells; a cell that nobody reported counts as {absent}."
     )
-    ranges = _ranges(tracker)
-    return f'<section id="what"><h2>What the data are</h2><p>{text}</p>{ranges}</section>'
+    return section("what", title, paragraph(Html(text)), _ranges(tracker))
 
 
-def _ranges(tracker: Tracker) -> str:
+def _ranges(tracker: Tracker) -> Html:
     """Tell of each mode how many labels it has and which."""
     modes = tracker.model._fitted().modes
     rows = []
@@ -102,110 +108,105 @@ def _ranges(tracker: Tracker) -> str:
         else:
             array = labels.array()
             which = f"{array.min()} to {array.max()}"
-        cells = f"<td>{escape(name)}</td><td>{labels.kind}</td>"
-        numbers = f'<td class="number">{size:,}</td>'
-        rows.append(f'<tr>{cells}{numbers}<td class="wrap">{escape(which)}</td></tr>')
-    head = '<tr><th>mode</th><th>kind</th><th class="number">labels</th><th>which</th></tr>'
-    return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
+        rows.append((name, labels.kind, f"{size:,}", which))
+    return table(("mode", "kind", "labels", "which"), rows, ("", "", NUMBER, "wrap"))
 
 
 def _too_few(facts: dict[str, Any]) -> bool:
     return int(facts["steps"]) < 2
 
 
-def _growth(facts: dict[str, Any]) -> str:
+def _growth(facts: dict[str, Any], course: Course) -> Html:
+    title = "How it grew"
     if _too_few(facts):
-        return (
-            '<section id="growth"><h2>How it grew</h2><p>There are too few steps to draw: the '
-            "pictures begin with the second.</p></section>"
-        )
+        few = "There are too few steps to draw: the pictures begin with the second."
+        return section("growth", title, few)
     old = (
-        "Late values fill holes and published values are revised; a model without history cannot "
-        "tell one from the other."
+        "Late values fill holes, and published values are revised."
+        if course.keeps_history
+        else "Late values fill holes and published values are revised; a model without history "
+        "cannot tell one from the other."
     )
-    if facts["method"].startswith(("gocpt", "cpc", "em_als")) and "gocpte" not in facts["method"]:
-        old = "Late values fill holes, and published values are revised."
-    return (
-        '<section id="growth"><h2>How it grew</h2>'
-        "<p>Labels of each mode over time (the axis counts in tens, hundreds, thousands).</p>"
-        '<div class="figure" id="labels-figure">Drawing ...</div>'
-        f"<p>What each step after the first one brought. {old}</p>"
-        '<div class="figure" id="entries-figure">Drawing ...</div></section>'
+    return section(
+        "growth",
+        title,
+        "Labels of each mode over time (the axis counts in tens, hundreds, thousands).",
+        figure("labels-figure"),
+        f"What each step after the first one brought. {old}",
+        figure("entries-figure"),
     )
 
 
-def _fit(facts: dict[str, Any]) -> str:
+def _fit(facts: dict[str, Any]) -> Html:
     text = "Every step is predicted before it is learned; the error is what the prediction missed, "
     text += "as a share of the size of the values. A new label has to be guessed at first."
     if facts["fitness"] is not None:
-        text += (
-            f" Over the last {counted(facts['fitness_steps'], 'step')} it was "
-            f"<strong>{1 - facts['fitness']:.0%}</strong>"
-        )
+        over, missed = counted(facts["fitness_steps"], "step"), f"{1 - facts['fitness']:.0%}"
+        text += f" Over the last {over} it was {strong(missed)}"
         if facts["learned"] is not None:
             text += f", and {1 - facts['learned']:.0%} after learning"
         text += "."
-    if _too_few(facts):
-        return f'<section id="fit"><h2>How well it fits</h2><p>{text}</p></section>'
-    return (
-        f'<section id="fit"><h2>How well it fits</h2><p>{text}</p>'
-        f'<div class="figure" id="error-figure">Drawing ...</div>'
-        f'<p class="soft">Dots: single steps. Line: mean of {AVERAGED} steps. Single steps with '
-        "errors far above all others lie outside the picture.</p></section>"
-    )
+    parts = [paragraph(Html(text))]
+    if not _too_few(facts):
+        below = (
+            f"Dots: single steps. Line: mean of {AVERAGED} steps. Single steps with errors far "
+            "above all others lie outside the picture."
+        )
+        parts += [figure("error-figure"), paragraph(below, "soft")]
+    return section("fit", "How well it fits", *parts)
 
 
-def _components(found: list[Component]) -> str:
+def _components(found: list[Component]) -> Html:
     parts = [
-        '<section id="components"><h2>What it is made of</h2><p>The model is a sum of '
-        f"{counted(len(found), 'component')}, strongest first. In each, a panel shows how much "
-        "every label takes part: a line where labels have an order, else bars for the largest "
-        "(orange where they count against).</p>"
+        f"The model is a sum of {counted(len(found), 'component')}, strongest first. In each, a "
+        "panel shows how much every label takes part: a line where labels have an order, else "
+        "bars for the largest (orange where they count against)."
     ]
     for c in found:
         panels = "".join(
-            f'<div class="panel"><strong>{escape(name)}</strong>{html}</div>'
-            for name, html in c.panels
+            f'<div class="panel">{strong(name)}{drawn}</div>' for name, drawn in c.panels
         )
-        title = escape(c.title) or "empty so far"
+        title = heading(f"{c.number}. {c.title or 'empty so far'}")
         parts.append(
-            f'<div class="component"><h3>{c.number}. {title}</h3><div class="soft">strength '
-            f'{c.share:.0%} of all</div><div class="panels">{panels}</div></div>'
+            Html(
+                f'<div class="component">{title}<div class="soft">strength '
+                f'{c.share:.0%} of all</div><div class="panels">{panels}</div></div>'
+            )
         )
-    return "".join(parts) + "</section>"
+    return section("components", "What it is made of", *parts)
 
 
-def _surprises(tracker: Tracker) -> str:
-    head = '<section id="surprises"><h2>The largest surprises</h2>'
+def _surprises(tracker: Tracker) -> Html:
+    name, title = "surprises", "The largest surprises"
     if not tracker.options["keep_surprises"]:
-        return head + (
-            "<p>These would be raw values, and this run keeps none; track it with "
-            "--keep-surprises to see them from then on.</p></section>"
+        return section(
+            name,
+            title,
+            "These would be raw values, and this run keeps none; track it with "
+            "--keep-surprises to see them from then on.",
         )
     found = tracker.surprises()[:_SURPRISES]
     if not found:
-        return head + "<p>There are none yet.</p></section>"
-    names = list(found[0].cell)
-    row = "".join(f"<th>{escape(n)}</th>" for n in names)
-    words = ("came", "expected", "95 % range", "chance", "step")
-    numbers = "".join(f'<th class="number">{w}</th>' for w in words)
+        return section(name, title, "There are none yet.")
+    modes = list(found[0].cell)
     rows = []
     for s in found:
         new = dict.fromkeys(s.fresh, " <span class=soft>new</span>")
-        cells = "".join(
-            f"<td>{escape(_short(label))}{new.get(name, '')}</td>" for name, label in s.cell.items()
-        )
+        cells = [
+            Html(escaped(short(label, 28)) + new.get(mode, "")) for mode, label in s.cell.items()
+        ]
         came = f"{s.value:,.4g}" + (" (corrected)" if s.revised else "")
         span = "" if s.low is None else f"{s.low:,.4g} to {s.high:,.4g}"
         chance = "" if s.probability is None else _chance(s.probability)
-        values = (came, f"{s.expected:,.4g}", span, chance, f"{s.step:,}")
-        cells += "".join(f'<td class="number">{v}</td>' for v in values)
-        rows.append(f"<tr>{cells}</tr>")
-    return (
-        f"{head}<p>Values and corrections that fitted least what the model expected before it "
+        rows.append((*cells, came, f"{s.expected:,.4g}", span, chance, f"{s.step:,}"))
+    head = (*modes, "came", "expected", "95 % range", "chance", "step")
+    return section(
+        name,
+        title,
+        "Values and corrections that fitted least what the model expected before it "
         "learned them, the least likely first. (On a narrow screen the table can be moved "
-        "sideways.)</p>"
-        f'<div class="scroll"><table><tr>{row}{numbers}</tr>{"".join(rows)}</table></div></section>'
+        "sideways.)",
+        table(head, rows, (*[""] * len(modes), NUMBER)),
     )
 
 
@@ -216,11 +217,7 @@ def _chance(probability: float) -> str:
     return "1 in " + (f"{1 / probability:,.0f}" if probability > 1e-7 else "over 10 million")
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= 28 else label[:27] + "…"
-
-
-def _settings(tracker: Tracker, facts: dict[str, Any]) -> str:
+def _settings(tracker: Tracker, facts: dict[str, Any]) -> Html:
     roles = tracker.options.get("roles") or {}
     cut = roles.get("cut") or {}
     steps = "one step a batch"
@@ -240,18 +237,10 @@ def _settings(tracker: Tracker, facts: dict[str, Any]) -> str:
         ("seed", facts["seed"]),
         ("size on the disk", f"{facts['bytes'] / 1e6:.1f} MB"),
     ]
-    cells = "".join(f"<tr><td>{escape(k)}</td><td>{escape(str(v))}</td></tr>" for k, v in rows)
-    return (
-        '<section id="settings"><h2>Settings</h2>'
-        f'<div class="scroll"><table>{cells}</table></div></section>'
-    )
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return section("settings", "Settings", table((), rows))
 
 
 def _some(names: list[str]) -> str:
     if len(names) <= 3:
-        return escape(_listed(names))
-    return f"{len(names):,} sources, the last {escape(names[-1])}"
+        return listed(names)
+    return f"{len(names):,} sources, the last {names[-1]}"

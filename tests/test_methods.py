@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 import tensortide as tt
+from tensortide.methods.registry import shown
 from tests.checks import ALL
 
 
@@ -28,6 +29,26 @@ def test_a_string_picks_the_defaults():
     for name, make in tt.METHODS.items():
         assert make().name == name
         assert getattr(tt, name) is make
+
+
+OTHER = {"strategy": "rows", "structured": False, "non_negative": True, "sweeps": 3, "growth": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [(name, p) for name, make in tt.METHODS.items() for p in inspect.signature(make).parameters],
+)
+def test_a_method_shows_exactly_the_parameter_that_was_set(name, parameter):
+    make = tt.METHODS[name]
+    value = OTHER.get(parameter, 0.37)
+    assert shown(make()) == repr(name)
+    assert repr(make()) == f"<method {name}>"
+    for text in (
+        shown(make(**{parameter: value})),
+        repr(tt.OnlineCP(2, make(**{parameter: value}))),
+    ):
+        said = tt.constant(value) if parameter == "alpha" else value
+        assert f"<method {name}: {parameter}={said!r}>" in text
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,26 @@ def test_a_hundred_components_over_five_thousand_labels_stay_below_five_megabyte
         assert run.model.shape_[2] == 5_000
 
 
+@pytest.mark.parametrize(
+    ("method", "keeps"),
+    [("gocpt", True), (tt.gocpt(alpha=0.1), True), (tt.gocpte(sweeps=2), False), ("olstec", False)],
+)
+def test_the_page_says_whether_the_method_keeps_history(tmp_path, method, keeps):
+    with tt.Tracker.create(tmp_path / "r", 1, method, modes=["who", "day"], value="count") as run:
+        for day in range(3):
+            run.ingest({"who": ["a", "b"], "day": [day, day], "count": [1.0, 2.0 + day]})
+        page = report_html(run)
+    assert ("cannot tell one from the other" in page) is not keeps
+
+
+def test_a_page_reads_the_lines_of_its_run_once(tmp_path, monkeypatch):
+    with tt.Tracker.create(tmp_path / "r", 1, modes=["who", "day"], value="count") as run:
+        read = []
+        monkeypatch.setattr(run, "batches", lambda inner=run.batches: read.append(1) or inner())
+        report_html(run)
+    assert len(read) == 1
+
+
 def test_a_page_that_cannot_be_written_is_said(tmp_path):
     with (
         tt.Tracker.create(tmp_path / "r", 1, modes=["who", "day"], value="count") as run,

@@ -22,7 +22,7 @@ from tensortide.core.losses.standard import (
 from tensortide.core.penalties.parts import L1, Fixed, Ridge, Smooth
 from tensortide.core.penalties.prox import NonNegative, Nuclear, Penalty, Simplex
 from tensortide.core.steps.alpha import Schedule, constant, density, per_size, schedule
-from tensortide.core.steps.method import Limits, Method, Recipe, Recursion, Tracking
+from tensortide.core.steps.method import FACTORIES, Limits, Method, Recipe, Recursion, Tracking
 from tensortide.errors import InputError
 from tensortide.methods import baselines
 
@@ -98,7 +98,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "online_sgd": baselines.online_sgd,
     "olstec": baselines.olstec,
 }
-
+FACTORIES.update(METHODS)
 
 _LIST = ", ".join(map(repr, METHODS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortide.core.losses.standard import loss_for
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 RECENT = 20
 
 
-def summarise(tracker: Tracker) -> dict[str, Any]:
-    """Return the facts of a run."""
-    batches = tracker.batches().to_pylist()
+def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return the facts of a run; `batches` are its lines, where they have been read already."""
+    batches = tracker.batches().to_pylist() if batches is None else batches
     steps = [b for b in batches if b["kind"] in ("prepare", "step")]
     errors = [b["prequential_error"] for b in steps if b["prequential_error"] is not None]
     recent = errors[-RECENT:]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from inspect import signature
+from typing import Any, ClassVar, TypeAlias
 
 from tensortide.arrays import AnyArray, Shape
 from tensortide.core.losses.standard import Loss, Poisson, Squared
@@ -40,24 +42,48 @@ class Limits:
     third_order: bool = False
 
 
+#: The functions that make methods, by the names of methods; `tensortide.methods` fills it.
+FACTORIES: dict[str, Callable[..., Method]] = {}
+
+
 class _Shown:
     """A method shows what was set, by the names that its function has for it."""
 
     __slots__ = ()
+    name: str
 
     def __repr__(self) -> str:
-        """Return the name, and the parameters that are not what a method has by default."""
-        hidden = ("name", "keeps_history", "limits", "resolve", "by_svd", "lists_zeros")
+        """Return the name, and the parameters that are not what its function has by default."""
+        make = FACTORIES.get(self.name)
+        parameters = () if make is None else signature(make).parameters
+        usual = None if make is None else make()
         shown = [
-            f"{_PARAMETERS.get(f.name, f.name)}={getattr(self, f.name)!r}"
-            for f in fields(self)  # type: ignore[arg-type]
-            if f.name not in hidden and getattr(self, f.name) != f.default
+            f"{p}={_parameter(self, p)!r}"
+            for p in parameters
+            if _parameter(self, p) != _parameter(usual, p)
         ]
-        name: str = self.name  # type: ignore[attr-defined]
-        return f"<method {name}{': ' if shown else ''}{', '.join(shown)}>"
+        return f"<method {self.name}{': ' if shown else ''}{', '.join(shown)}>"
 
 
-_PARAMETERS = {"slice_decay": "gamma", "past_decay": "mu", "stop": "tol", "decay": "forgetting"}
+def _parameter(method: Any, name: str) -> Any:
+    """Return the parameter of a method's function from where the method has it, None elsewhere."""
+    if name == "forgetting" and isinstance(method, _OfSlices):
+        name = "decay"
+    found = reduce(
+        lambda part, at: getattr(part, at, None), _PLACES.get(name, name).split("."), method
+    )
+    return found is not None if name == "non_negative" else found
+
+
+_PLACES = {
+    "gamma": "slice_decay",
+    "mu": "past_decay",
+    "tol": "stop",
+    "non_negative": "penalty",
+    "nuclear": "penalty.prox.weight",
+    "eta": "penalty.weight",
+    "growth": "penalty.growth",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)

@@ -21,8 +21,8 @@ class Course:
     """The steps of a run in order, with what is needed to draw them."""
 
     def __init__(self, tracker: Tracker) -> None:
-        lines = tracker.batches().to_pylist()
-        self.steps = [b for b in lines if b["kind"] in ("prepare", "step")]
+        self.batches = tracker.batches().to_pylist()
+        self.steps = [b for b in self.batches if b["kind"] in ("prepare", "step")]
         self.modes = list(tracker.params["modes"] or ())
         if tracker.fitted:
             self.modes = list(tracker.model._fitted().modes.names)

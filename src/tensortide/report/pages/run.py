@@ -42,8 +42,8 @@ def write_report(tracker: Tracker, out: Path, title: str | None = None) -> int:
 
 def report_html(tracker: Tracker, title: str | None = None) -> str:
     """Return the page as text."""
-    facts = summarise(tracker)
     course = Course(tracker)
+    facts = summarise(tracker, course.batches)
     figures = {
         "labels-figure": labels_figure(course),
         "entries-figure": entries_figure(course),

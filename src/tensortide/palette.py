@@ -1,4 +1,4 @@
-"""One colour and line per method, the same in every figure.
+"""Colours and lines, one of each for a method, and what figures for paper have in common.
 
 Okabe and Ito's palette, which people with any colour vision can tell apart; methods that share
 a colour differ by line.
@@ -51,6 +51,14 @@ def plotting() -> Any:
             "figures need matplotlib; install it with: python -m pip install matplotlib."
         ) from None
     return pyplot
+
+
+def cut_off(axis: Any, low: float, high: float, note: str, *, above: bool) -> None:
+    """Draw a part of the range only, and say at its edge what lies outside."""
+    axis.set_ylim(low, high)
+    axis.text(0.99, 0.97 if above else 0.03, note, fontsize=8, ha="right",
+              va="top" if above else "baseline", transform=axis.transAxes,
+              bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
 
 
 def save_picture(figure: Any, *files: Path) -> None:

@@ -8,14 +8,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tensortide.core.tensor.entries import Entries
 from tensortide.data.cells import distinct_cells
 from tensortide.data.store import Store
+
+
+def empty(order):
+    """Return a store of no entries."""
+    return Store(Entries.listed(np.empty((0, order), np.int32), np.empty(0), (0,) * order))
 
 
 class StoreMachine(RuleBasedStateMachine):
     @initialize(order=st.integers(2, 4))
     def begin(self, order):
-        self.store, self.known, self.shape = Store.empty(order), {}, (0,) * order
+        self.store, self.known, self.shape = empty(order), {}, (0,) * order
 
     @rule(
         seed=st.integers(0, 2**32 - 1),
@@ -96,7 +102,7 @@ test_store_equals_a_dictionary = StoreMachine.TestCase
 
 def test_unknown_cells_are_found():
     cells = distinct_cells(np.array([[0, 1]], np.int32), np.ones(1), np.empty(0), (2, 2), "last")
-    store = Store.empty(2).absorb(cells).store
+    store = empty(2).absorb(cells).store
     assert store.unknown(np.array([[1, 1], [0, 1]], np.int32)).tolist() == [[1, 1]]
 
 
@@ -105,7 +111,7 @@ def test_entries_that_have_faded_away_are_dropped():
         coords = np.array([[0, day]], np.int32)
         return distinct_cells(coords, np.ones(1), np.empty(0), (1, day + 1), "last")
 
-    store = Store.empty(2)
+    store = empty(2)
     for day in range(100):
         store = store.absorb(cell(day), decay=0.5).store
     assert 50 < len(store) < 60  # 2^-53 is the last weight above 1e-16
@@ -115,5 +121,5 @@ def test_memory_per_entry_is_as_stated():
     rng = np.random.default_rng(0)
     coords = np.unique(rng.integers(0, 200, (60_000, 3)), axis=0).astype(np.int32)
     cells = distinct_cells(coords, np.ones(len(coords)), np.empty(0), (200, 200, 200), "last")
-    store = Store.empty(3).absorb(cells).store
+    store = empty(3).absorb(cells).store
     assert store.nbytes / len(store) == pytest.approx(48, rel=0.01)

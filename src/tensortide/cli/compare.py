@@ -19,6 +19,7 @@ from tensortide.experiments.cut_table import Steps
 from tensortide.methods.registry import METHODS, method_named
 from tensortide.palette import plotting
 from tensortide.progress import Bar
+from tensortide.wording import counted
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
@@ -105,7 +106,7 @@ def _introduction(task: Task, steps: Steps) -> str:
     n, n_first = len(steps.batches), steps.first.num_rows
     told = [
         f"{task.table.num_rows:,} records, rank {task.rank}; prepared on the first {n_first:,}, "
-        f"then {n:,} {'step' if n == 1 else 'steps'} by {task.step_by}: each batch is predicted, "
+        f"then {counted(n, 'step')} by {task.step_by}: each batch is predicted, "
         "then learned."
     ]
     if all(isinstance(label, str) for label in steps.labels):

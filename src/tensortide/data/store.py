@@ -45,12 +45,6 @@ class Store:
 
     entries: AnyEntries
 
-    @classmethod
-    def empty(cls, order: int) -> Store:
-        """Return a store of no entries."""
-        nothing = Entries.listed(np.empty((0, order), np.int32), np.empty(0), (0,) * order)
-        return cls(nothing)
-
     def __len__(self) -> int:
         """Return the number of entries."""
         return self.entries.n_entries

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensortide.experiments.compare import Result, Task
 from tensortide.experiments.cut_table import Steps
-from tensortide.palette import line_style, plotting, save_picture
+from tensortide.palette import cut_off, line_style, plotting, save_picture
 
 
 def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title: str) -> None:
@@ -90,7 +90,4 @@ def _limit(axis: Any, levels: Sequence[float]) -> None:
         return
     top = 2.0 * float(np.quantile(levels, 0.95))
     if max(levels) > top > 0.0:
-        axis.set_ylim(0.0, top)
-        axis.text(0.99, 0.97, f"largest error {max(levels):.3g} is above", fontsize=8,
-                  transform=axis.transAxes, va="top", ha="right",
-                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        cut_off(axis, 0.0, top, f"largest error {max(levels):.3g} is above", above=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.experiments.scenario import Scenario, Source
 from tensortide.experiments.tables import CELLS, nearly_exact
-from tensortide.palette import BLUE, line_style, plotting, save_picture
+from tensortide.palette import BLUE, cut_off, line_style, plotting, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,10 +145,8 @@ def _limit(axis: Axes, levels: Sequence[float]) -> None:
     top, middle, bottom = max(levels), float(np.quantile(levels, 0.5)), min(levels)
     floor = middle - 3.0 * (top - middle) - 0.01
     if bottom < floor:
-        axis.set_ylim(floor, top + 0.05 * (top - floor))
-        axis.text(0.99, 0.03, f"lowest value {bottom:.2f} is below", fontsize=8, ha="right",
-                  transform=axis.transAxes,
-                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        high = top + 0.05 * (top - floor)
+        cut_off(axis, floor, high, f"lowest value {bottom:.2f} is below", above=False)
 
 
 def _legend(figure: Figure, *axes: Axes) -> None:

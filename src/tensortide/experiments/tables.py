@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensortide.experiments.scenario import Scenario, Source
+from tensortide.wording import counted
 
 Row = dict[str, Any]
 CELLS = {"completion": "hidden cells", "ablation": "hidden cells", "general": "loaded cells"}
@@ -59,8 +60,7 @@ def _fitness(scenario: Scenario, source: Source, rows: Sequence[Row]) -> str:
     columns = {head: column for head, column in columns.items() if any(column)}
     lines = [list(line) for line in zip(*columns.values(), strict=True)]
     n_seeds = len({r["seed"] for r in rows})
-    word = "seed" if n_seeds == 1 else "seeds"
-    return f"**{label}** ({n_seeds} {word})\n\n" + markdown(list(columns), lines)
+    return f"**{label}** ({counted(n_seeds, 'seed')})\n\n" + markdown(list(columns), lines)
 
 
 def nearly_exact(fitness: Iterable[float]) -> bool:

@@ -19,6 +19,8 @@ def dense_box(
     rows: Sequence[Floats], modes: Modes, labels: Mapping[str, Sequence[Any]] | None, max_cells: int
 ) -> Floats:
     """Return the model's values as a dense array over all labels, or over those chosen."""
+    from tensortide.core.tensor.dense_box import khatri_rao  # with its kernels, not before
+
     chosen = list(rows)
     for name, wanted in (labels or {}).items():
         mode = modes.index(name)
@@ -32,10 +34,8 @@ def dense_box(
             f"the box {shape} has {cells:,} cells ({cells * 8 / 1e9:,.1f} GB); choose labels, use "
             f"predict for single cells, or raise max_cells above {max_cells:,}."
         )
-    flat = chosen[0]
-    for factor in chosen[1:]:
-        flat = (flat[:, None, :] * factor[None, :, :]).reshape(-1, factor.shape[1])
-    return np.asarray(flat.sum(axis=1).reshape([len(factor) for factor in chosen]))
+    flat = khatri_rao(chosen).sum(axis=1)
+    return np.asarray(flat.reshape([len(factor) for factor in chosen]))
 
 
 def to_dataset(rows: Sequence[Floats], modes: Modes) -> xarray.Dataset:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
-from tensortide.core.kernels.dense import dot
 from tensortide.core.losses.standard import check_loss_values, check_unit
 from tensortide.core.steps.flows import begin, preparation, step
 from tensortide.core.steps.method import Memory, Method, Recipe
@@ -36,6 +35,7 @@ from tensortide.online.compose import loss_of, ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.info import Info
 from tensortide.online.plan import Plan, report_step
+from tensortide.online.score import norm, share_missed
 from tensortide.online.surprise import Judged
 from tensortide.validate import check_rank_for
 
@@ -124,7 +124,7 @@ class Model:
         info = Info(
             step=1,
             entries=len(cells.values),
-            learned_error=_left(cells.values, fitted),
+            learned_error=share_missed(norm(cells.values - fitted), norm(cells.values)),
             duplicates=cells.n_duplicates,
             grown=len(cells.values),
             filled=0,
@@ -312,13 +312,6 @@ def _fitted(rows: Sequence[Floats], change: BatchChange) -> Floats:
     """Return the model's values of first data after learning them."""
     arrived = change.arrived
     return box_values(rows) if isinstance(arrived, DenseBox) else values_at(rows, arrived)
-
-
-def _left(values: Floats, fitted: Floats) -> float | None:
-    """Return the relative error on first data after learning them."""
-    size = math.sqrt(dot(values, values))
-    gap = values - fitted
-    return math.sqrt(dot(gap, gap)) / size if size > 0.0 else None
 
 
 def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortide.core.kernels.dense import dot
 from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import values_at
 from tensortide.data.cells import unique_cells
 from tensortide.online.info import Info
+from tensortide.online.score import norm, share_missed
 from tensortide.online.surprise import surprises
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def report_step(
     with np.errstate(over="ignore", invalid="ignore"):
         gap = values - judged.expected
         rest = values - loss.mean(_learned_values(change, outcome))
-        size, missed, left = (math.sqrt(dot(v, v)) for v in (values, gap, rest))
+        size, missed, left = map(norm, (values, gap, rest))
     filled = revised = unchanged = None
     if absorbed is not None:
         filled, revised, unchanged = (
@@ -81,8 +80,8 @@ def report_step(
         in_old_box=len(cells.values) - change.n_grown,
         retracted=0 if retract is None else _n_distinct(retract, arrival),
         new_labels={name: len(labels) for name, labels in new},
-        prequential_error=missed / size if size > 0.0 else None,
-        learned_error=left / size if size > 0.0 else None,
+        prequential_error=share_missed(missed, size),
+        learned_error=share_missed(left, size),
         norm=size,
         missed=missed,
         objective=outcome.objective,

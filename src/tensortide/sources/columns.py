@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tensortide.legacy import FormerTuple
+from tensortide.wording import short
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,16 +186,15 @@ def _datetime(given: Any) -> dt.datetime:
     return time
 
 
+def _short(given: Any) -> str:
+    return short(repr(given), 60)
+
+
 def _zoned(given: Any) -> dt.datetime:
     time = dt.datetime.fromisoformat(given.strip())
     if time.tzinfo is None:
         raise ValueError
     return time.astimezone(dt.UTC)
-
-
-def _short(given: Any) -> str:
-    text = repr(given)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 #: What Arrow takes for truth in a CSV file.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from tensortide.arrays import AnyArray, Flags, Floats, Positions, Shape
-from tensortide.errors import InputError
+from tensortide.errors import InputError, TensortideError
 
 LARGEST_VALUE = 1e100  # squares of larger numbers leave the range of a double
 LARGEST_RANK = 1000
@@ -72,9 +73,36 @@ def check_modes(modes: Any, value: Any) -> tuple[str, ...] | None:
     check_order(len(names))
     if len(set(names)) < len(names):
         raise InputError(f"modes must have different names, not {list(names)!r}.")
-    if value in names:
-        raise InputError(f"column {value!r} cannot be both a mode and the value.")
+    check_value_apart(value, names)
     return names
+
+
+def check_value_apart(value: Any, modes: Sequence[str]) -> None:
+    """Refuse values from a column of labels."""
+    if value in modes:
+        raise InputError(f"column {value!r} cannot be both a mode and the value.")
+
+
+def check_columns_exist(
+    names: Iterable[str], needed: Iterable[str], *, where: str = "", advice: str = ""
+) -> None:
+    """Refuse a table that lacks a column."""
+    known = list(names)
+    missing = [name for name in needed if name not in known]
+    if missing:
+        raise InputError(
+            f"{where}there is no column {missing[0]!r}; the columns are "
+            f"{', '.join(map(repr, known)) or 'none'}.{advice}"
+        )
+
+
+def check_columns_differ(
+    names: Iterable[str], *, where: str = "", error: type[TensortideError] = InputError
+) -> None:
+    """Refuse a table that has two columns of one name."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise error(f"{where}there are two columns {twice!r}; give every column a name of its own.")
 
 
 def check_order(order: int) -> int:

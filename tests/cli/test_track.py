@@ -168,7 +168,7 @@ def test_options_that_differ_from_the_run_are_refused(run, tracked, words, messa
         (["a.csv", "--on-bad", "ignore"], "on_bad"),
         (["a.csv", "--modes", "place,nix", "--value", "count"], "no column 'nix'"),
         (["a.csv", "--modes", "place,place", "--value", "count"], "twice"),
-        (["a.csv", "--modes", "place,count", "--value", "count"], "both a mode and the values"),
+        (["a.csv", "--modes", "place,count", "--value", "count"], "both a mode and the value"),
         (["a.csv", "--step-by", "count", "--value", "count"], "has the values"),
         (["a.csv", "--method", "gocptee"], "did you mean 'gocpte'"),
         (["a.csv", "--absent", "never"], "absent"),

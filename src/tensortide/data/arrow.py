@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensortide.errors import ARROW_ERRORS, InputError
+from tensortide.validate import check_columns_differ
 
 _WHOLE_128 = 38  # digits of the widest decimal that 128 bits hold
 
@@ -16,11 +17,11 @@ _WHOLE_128 = 38  # digits of the widest decimal that 128 bits hold
 def arrow_columns(records: Any) -> dict[str, Any]:
     """Return the columns of a table as Arrow arrays by name."""
     if isinstance(records, Mapping):
-        _check_names([str(name) for name in records])
+        check_columns_differ([str(name) for name in records])
         return {str(name): _arrow_column(str(name), column) for name, column in records.items()}
     import narwhals as nw
 
-    _check_names([str(name) for name in _names(records)])
+    check_columns_differ([str(name) for name in _names(records)])
     try:
         frame = nw.from_native(records)
     except TypeError:
@@ -39,12 +40,6 @@ def _names(records: Any) -> Iterable[Any]:
         return list(records.column_names)
     lazy = type(records).__name__ == "LazyFrame"  # polars works them out, and warns
     return [] if lazy else list(records.columns)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"there are two columns {twice!r}; give every column a name of its own.")
 
 
 def _arrow_column(name: str, column: Any) -> Any:

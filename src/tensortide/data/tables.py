@@ -11,7 +11,7 @@ import numpy as np
 from tensortide.arrays import Floats, Positions
 from tensortide.data.arrow import arrow_columns, finer_than_microseconds
 from tensortide.errors import InputError
-from tensortide.validate import check_values
+from tensortide.validate import check_columns_exist, check_values
 
 
 class _WithColumns(Protocol):
@@ -51,12 +51,7 @@ class Table:
 
     def require(self, names: tuple[str, ...], advice: str = "") -> None:
         """Refuse a table that lacks a column."""
-        missing = [name for name in names if name not in self.columns]
-        if missing:
-            raise InputError(
-                f"there is no column {missing[0]!r}; the columns are "
-                f"{', '.join(repr(n) for n in self.columns) or 'none'}.{advice}"
-            )
+        check_columns_exist(self.columns, names, advice=advice)
 
     def labels(self, name: str) -> Column:
         """Return a column of labels, hashed to codes."""

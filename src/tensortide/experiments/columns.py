@@ -9,6 +9,7 @@ import numpy as np
 
 from tensortide.errors import InputError
 from tensortide.sources.columns import NUMBER
+from tensortide.validate import check_columns_differ, check_columns_exist, check_value_apart
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,11 +19,13 @@ NESTED = ("list", "large_list", "fixed_size", "struct", "map")
 
 def check_columns(table: pa.Table, modes: Sequence[str], value: str | None, step_by: str) -> None:
     """Refuse a table that cannot be cut into steps; `value` None: records are counted."""
-    _check_names(table, [*modes, *([] if value is None else [value]), step_by])
+    check_columns_differ(table.column_names)
+    check_columns_exist(table.column_names, [*modes, *([] if value is None else [value]), step_by])
+    if not table.num_rows:
+        raise InputError("there are no records.")
     if value is not None and step_by == value:
         raise InputError(f"column {value!r} has the values; step by a column of dates or labels.")
-    if value is not None and value in modes:
-        raise InputError(f"column {value!r} cannot be both a mode and the values.")
+    check_value_apart(value, modes)
     for name in (*modes, step_by):
         column = table[name]
         if str(column.type).startswith(NESTED):
@@ -31,18 +34,6 @@ def check_columns(table: pa.Table, modes: Sequence[str], value: str | None, step
             raise InputError(f"{name!r} is missing in {_first(column.is_null())}.")
     if value is not None:
         _check_values(table[value], value)
-
-
-def _check_names(table: pa.Table, needed: Sequence[str]) -> None:
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"there are two columns {twice!r}; give every column a name of its own.")
-    missing = [name for name in needed if name not in names]
-    if missing:
-        raise InputError(f"there is no column {missing[0]!r}; the columns are {', '.join(names)}.")
-    if not table.num_rows:
-        raise InputError("there are no records.")
 
 
 def _check_values(column: pa.ChunkedArray, name: str) -> None:

@@ -9,6 +9,7 @@ from tensortide.errors import FileError, InputError
 from tensortide.sources.columns import ColumnSpec, without_places
 from tensortide.sources.files import list_files, open_feed
 from tensortide.sources.resume import ResumeAt
+from tensortide.validate import check_columns_exist
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +28,8 @@ def read_cells(modes: Modes, source: str) -> pa.Table:
     tables = []
     for path in paths:
         feed = open_feed(path)
-        missing = [n for n in wanted.names if n not in feed.names]
-        if missing and feed.names:
-            raise InputError(
-                f"{feed.name}: there is no column {missing[0]!r}; the columns are "
-                f"{', '.join(feed.names)}."
-            )
+        if feed.names:
+            check_columns_exist(feed.names, wanted.names, where=f"{feed.name}: ")
         for piece in feed.pieces(wanted, ResumeAt()):
             if piece.bad:
                 bad = piece.bad[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tensortide.errors import InputError
 from tensortide.sources.columns import ColumnSpec
 from tensortide.sources.cut import Cut
+from tensortide.validate import check_columns_exist, check_value_apart
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +108,8 @@ def find_roles(
 ) -> Roles:
     """Complete what the user said by what is obvious; refuse to guess the rest."""
     said: list[str] = []
-    _check_named(sample, [*(modes or ()), value, None if cut is None else cut.column])
+    needed = [*(modes or ()), value, None if cut is None else cut.column]
+    check_columns_exist(sample.column_names, [name for name in needed if name is not None])
     if counting:
         value = None
     elif value is None:
@@ -116,8 +118,7 @@ def find_roles(
     if modes is None:
         modes, why = _modes(sample, value, cut)
         said.append(f"modes: {', '.join(modes)} ({why})")
-    if value is not None and value in modes:
-        raise InputError(f"column {value!r} cannot be both a mode and the values.")
+    check_value_apart(value, modes)
     if len(set(modes)) < len(modes):
         raise InputError(f"a mode stands twice: {', '.join(modes)}.")
     if cut is not None and cut.column is not None and cut.column == value:
@@ -130,14 +131,6 @@ def find_roles(
     if cut.column is not None:
         kinds[cut.column] = label_kind(sample[cut.column], cut.column)
     return Roles(modes=list(modes), value=value, cut=cut, kinds=kinds, said=tuple(said))
-
-
-def _check_named(sample: pa.Table, needed: Sequence[str | None]) -> None:
-    for name in needed:
-        if name is not None and name not in sample.column_names:
-            raise InputError(
-                f"there is no column {name!r}; the columns are {', '.join(sample.column_names)}."
-            )
 
 
 def _value(sample: pa.Table, modes: Sequence[str] | None) -> tuple[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortide.errors import FileError
+from tensortide.validate import check_columns_differ
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,9 +22,7 @@ def check_names(source: str, names: Sequence[str]) -> None:
             f"{source}: has {len(names):,} columns; at most {MOST_COLUMNS:,} are read. Is the "
             "table wide? One row a value is needed."
         )
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise FileError(f"{source}: there are two columns {twice!r}.")
+    check_columns_differ(names, where=f"{source}: ", error=FileError)
 
 
 def codes_as_text(table: pa.Table, read: Callable[[dict[str, Any]], pa.Table]) -> pa.Table:

@@ -29,6 +29,7 @@ from tensortide.sources.resume import KnownPlaces, Place, ResumeAt, Verdict
 from tensortide.sources.roles import Roles
 from tensortide.sources.text import TextFeed
 from tensortide.tracker.batches import Line
+from tensortide.validate import check_columns_exist
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -317,12 +318,8 @@ def _together(tables: list[pa.Table], params: dict[str, Any], modes: list[str]) 
 
 
 def _require(feed: Feed, wanted: ColumnSpec) -> None:
-    missing = [name for name in wanted.names if name not in feed.names]
-    if missing and not (isinstance(feed, TextFeed) and feed.json):
-        raise InputError(
-            f"{feed.name}: there is no column {missing[0]!r}; the columns are "
-            f"{', '.join(feed.names)}."
-        )
+    if not (isinstance(feed, TextFeed) and feed.json):
+        check_columns_exist(feed.names, wanted.names, where=f"{feed.name}: ")
 
 
 def _stopped(feed: Feed, bad: list[BadRecord]) -> InputError:

@@ -123,6 +123,32 @@ def test_logs_that_rotate_are_learned_once(tmp_path):
         assert history(run) == expected
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_logs_that_rotate_again_and_again_are_learned_once(tmp_path, turned, reopened):
+    """Files of the same length, so that every place is at a position that was there before."""
+    logs = [tmp_path / name for name in ("log.csv", "log.1.csv", "log.2.csv", "log.3.csv")]
+    run = tt.Tracker.create(tmp_path / "run", 1, "gocpt", **ADDING)
+    expected = {}
+    for turn in range(1, 4):
+        for new, old in zip(logs[:0:-1], logs[-2::-1], strict=True):
+            if old.exists():
+                old.rename(new)
+        rows = [("A", turn, float(turn)), ("B", turn, 5.0)]
+        text = "".join(f"{p},{d},{n:g}\n" for p, d, n in rows)
+        logs[0].write_text("place,day,n\n" + text)
+        expected |= {(p, d): n for p, d, n in rows}
+        there = [log for log in logs if log.exists()]
+        if reopened:
+            run.close()
+            run = tt.Tracker.open(tmp_path / "run")
+        for _ in range(2):
+            run.track(there[::-1] if turned else there, step_rows=1)
+            assert history(run) == expected
+    run.close()
+    assert all(found.good for found in check_run(tmp_path / "run"))
+
+
 def corrected(tmp_path, name, **made):
     """A run of a file, one value of which is corrected afterwards."""
     records = rows(6)
@@ -169,6 +195,27 @@ def test_replaced_a_run_equals_one_on_the_new_file(tmp_path, method, adding):
     assert all(found.good for found in check_run(tmp_path / "run"))
     with tt.Tracker.open(tmp_path / "run") as run:
         assert run.track(source).records == 0
+
+
+def test_a_run_can_be_replaced_again_and_after_a_file_was_renamed(tmp_path):
+    source, records, _ = corrected(tmp_path, "a.csv")
+    other = write(tmp_path / "b.csv", [("Kiel", 1, "2026-02-01", 9, 5.0)])
+    moved = tmp_path / "c.csv"
+    for extra in (1, 2, 3):
+        write(source, [(*r[:4], r[4] + extra) for r in records])
+        with tt.Tracker.open(tmp_path / "run") as run:
+            with pytest.raises(tt.InputError, match="has changed"):
+                run.track([source, moved if extra > 1 else other])
+            run.track([source], changed_file="replace")
+            if extra == 1:
+                run.track(other)
+                other.rename(moved)
+                assert run.track(moved).steps == 0
+            known = run.track([source, moved])
+            assert known.steps == 0
+            assert [note.why for note in known.skipped] == ["has nothing new"] * 2
+            values = sorted({place.path for place in run.places()})
+            assert values[:1] == ["../a.csv"]
 
 
 def test_what_is_gone_cannot_be_learned_again(tmp_path):

@@ -45,8 +45,8 @@ class Place(FormerTuple):
     Of a text, `digest` is the hash of the first `position` bytes and `head` that of its beginning;
     of a file of columns, and of tables with a name, `digest` stands for the whole, and `position`
     counts records.  `part` counts records of a sorted stretch that is not finished.  `path` is the
-    file's own; `generation` counts how often it was taken as new after it had changed; `renamed`
-    is the path (or the name, where there was none) that it had before.
+    file's own; `generation` counts the files that were at this path one after the other; `renamed`
+    is the generation and the path (or the name, where there was none) that it had before.
     """
 
     _former: ClassVar[tuple[str, ...]] = ("position", "digest", "part", "head", "source")
@@ -110,6 +110,7 @@ class KnownPlaces:
         self._base = base.resolve()
         self._sources: dict[_Key, list[Place]] = {}  # oldest first
         self._newest: dict[str, _Key] = {}  # by path
+        self._generations: dict[str, int] = {}  # how many files there have been at a path
         self._heads: dict[str, set[_Key]] = {}  # by the beginning of a text
         self._lengths: set[int] = set()  # of the beginnings
         self._digests: dict[str, set[_Key]] = {}  # by the hash of a whole file, or a name
@@ -131,9 +132,13 @@ class KnownPlaces:
         if place.path is None and Path(place.source).is_file():  # of a run that kept no paths
             place = replace(place, path=self.path_of(Path(place.source)))
         key = _key(place)
+        if place.path is not None:
+            there = self._generations.get(place.path, 0)
+            self._generations[place.path] = max(there, place.generation + 1)
         if place.renamed is not None and place.path is not None:
-            for old in ((place.renamed, "", place.generation), ("", place.renamed, 0)):
-                self._rename(old, place.path)
+            generation, name = place.renamed.split(" ", 1)
+            for old in ((name, "", int(generation)), ("", name, int(generation))):
+                self._rename(old, key)
         self._sources.setdefault(key, []).append(place)
         if place.path is not None:
             self._newest[place.path] = key
@@ -167,17 +172,35 @@ class KnownPlaces:
             if self._is_there(place):
                 alike = place
                 continue
-            self._rename(_key(place), self.path_of(path))
+            self._rename(_key(place), self._next(path))
             return ResumeAt(verdict=Verdict.RENAMED, earlier=place)
-        return ResumeAt(verdict=Verdict.NEW if alike is None else Verdict.ALIKE, earlier=alike)
+        verdict = Verdict.NEW if alike is None else Verdict.ALIKE
+        return ResumeAt(verdict=verdict, earlier=alike, generation=self._next(path)[2])
 
     def moved(self, place: Place, files: Iterable[Path]) -> bool:
         """Tell whether what was learned of a file is in another one now, as when logs rotate."""
         for path in files:
-            if self.path_of(path) != place.path and not self.of(path) and holds(path, place):
-                self._rename(_key(place), self.path_of(path))
+            own = self.of(path)
+            if self.path_of(path) == place.path or (own and holds(path, own[-1])):
+                continue
+            if holds(path, place):
+                self._rename(_key(place), self._next(path))
                 return True
         return False
+
+    def files(self) -> dict[str, Path | None]:
+        """Return the file of each source by its name, oldest first; None where it is no file."""
+        found: dict[str, Path | None] = {}
+        for key, places in self._sources.items():
+            is_file = key[0] and self._newest.get(key[0]) == key
+            if is_file or not key[0]:
+                found[places[-1].source] = self._base / key[0] if is_file else None
+        return found
+
+    def _next(self, path: Path) -> _Key:
+        """Return the key of a file that is new at a path."""
+        name = self.path_of(path)
+        return name, "", self._generations.get(name, 0)
 
     def _is_there(self, place: Place) -> bool:
         newest = place.path is not None and self._newest.get(place.path)
@@ -185,14 +208,18 @@ class KnownPlaces:
             return False
         return holds(self._base / newest[0], place)
 
-    def _rename(self, old: _Key, path: str) -> None:
-        """Give what is known of a source to the path that it has now."""
-        if old not in self._sources or old[0] == path:
+    def _rename(self, old: _Key, new: _Key) -> None:
+        """Give what is known of a source to the path that it has now, in the same place."""
+        if old not in self._sources or old == new:
             return
         if self._newest.get(old[0]) == old:
             del self._newest[old[0]]
-        new = self._newest[path] = (path, "", old[2])
-        self._sources[new] = [replace(p, path=path) for p in self._sources.pop(old)]
+        path, _, generation = new
+        self._newest[path] = new
+        self._generations[path] = max(self._generations.get(path, 0), generation + 1)
+        moved = [replace(p, path=path, generation=generation) for p in self._sources[old]]
+        sources = self._sources.items()
+        self._sources = dict((new, moved) if key == old else (key, ps) for key, ps in sources)
         for index in (self._heads, self._digests):
             for keys in index.values():
                 if old in keys:

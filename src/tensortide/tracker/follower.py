@@ -81,7 +81,7 @@ class Follower:
         self.tracker, self.roles, self.quarantine = tracker, roles, quarantine
         self._first, self._changed, self._growing = first, changed, growing
         self._waiting: list[_Step] = []
-        self._known = KnownPlaces(tracker.path, tracker.places())
+        self._known = KnownPlaces(tracker.base, tracker.places())
         self.files: list[Path] = []  # that stand beside each other now
 
     def take(self, feed: Feed) -> Iterator[Taken | Skipped]:
@@ -164,8 +164,9 @@ class Follower:
     def _keep_name(self, feed: Feed, start: ResumeAt) -> None:
         """Let the ledger know a file by its new path too, so that a later change is seen."""
         if feed.path is not None and start.earlier is not None and self.tracker.fitted:
-            was = start.earlier.path or start.earlier.source
-            place = replace(self._known.of(feed.path)[-1], source=feed.name, renamed=was)
+            was = start.earlier
+            before = f"{was.generation} {was.path or was.source}"
+            place = replace(self._known.of(feed.path)[-1], source=feed.name, renamed=before)
             self.tracker.take(None, Line(self._batch_id(place, set()), place))
 
     def _judge(self, feed: ColumnarFeed, start: ResumeAt) -> None:

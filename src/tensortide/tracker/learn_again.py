@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.errors import InputError
+from tensortide.sources.resume import KnownPlaces
 from tensortide.tracker.history import FOLDER
 from tensortide.tracker.mark import remove_mark
 from tensortide.tracker.schema import column_names
@@ -27,16 +28,13 @@ def files_of_run(tracker: Tracker, given: list[Path]) -> list[Path]:
     Everything that it learned must still be there: what came by a pipe or from Python is gone.
     """
     files: dict[Path, None] = {}
-    for place in tracker.places():
-        file = None if place.path is None else tracker.path.resolve() / place.path
-        if file is None and place.head is not None and Path(place.source).is_file():
-            file = Path(place.source).resolve()  # of a run that kept no paths
+    for name, file in KnownPlaces(tracker.base, tracker.places()).files().items():
         if file is None or not file.is_file():
             raise InputError(
-                f"{tracker.path}: the run cannot be learned again, since {place.source} is no "
-                "longer there; --changed-file new takes the changed file as new records."
+                f"{tracker.path}: the run cannot be learned again, since {name} is no longer "
+                "there; --changed-file new takes the changed file as new records."
             )
-        files[file] = None
+        files[file.resolve()] = None
     batches = tracker.batches().select(["kind", "source", "label"]).to_pylist()
     other = [b for b in batches if b["source"] is None]
     if other:
@@ -62,6 +60,7 @@ def begin_beside(tracker: Tracker) -> Iterator[Tracker]:
     folder = tracker.path / BESIDE
     shutil.rmtree(folder, ignore_errors=True)  # of a time when this was killed
     side = type(tracker).create(folder, **tracker.params)
+    side.base = tracker.base
     try:
         side.set_options(**tracker.options)
         yield side

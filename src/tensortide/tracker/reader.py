@@ -34,6 +34,7 @@ class RunReader:
     """A run as it stands; `Tracker` is one that learns, if it has the lock."""
 
     path: Path
+    base: Path  # the folder that paths of sources are relative to
     _lock: Lock | None
     _ledger: Ledger
     _estimator: OnlineCP | None
@@ -41,7 +42,8 @@ class RunReader:
 
     def _begin(self, path: Path, lock: Lock | None) -> None:
         """Open the ledger, for reading only where there is no lock, and read the model."""
-        self.path, self._lock = path, lock
+        self.path = self.base = path
+        self._lock = lock
         self._estimator, self._views = None, WeakSet()
         try:
             self._ledger = Ledger(path, read_only=lock is None)

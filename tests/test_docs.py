@@ -87,6 +87,14 @@ def test_layers_are_those_that_the_import_contract_has(name):
     assert re.search("^" + r"\n".join(f" {{4}}{layer}" for layer in shown), page, re.MULTILINE)
 
 
+def test_the_architecture_names_the_leaves_of_the_import_contract():
+    page = (HERE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    contract = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
+    leaves = contract["tool"]["importlinter"]["contracts"][2]["source_modules"]
+    listed = page.split("are leaves")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == {name.split(".")[-1] for name in leaves}
+
+
 def test_the_readme_shows_examples():
     assert len(re.findall(">>>", (HERE / "README.md").read_text(encoding="utf-8"))) >= 8
 

@@ -25,8 +25,21 @@ class Bar:
     ) -> None:  # fmt: skip
         self.total, self.done = total, 0
         self.shown = sys.stderr.isatty() if show is None else show
-        if self.shown:
-            self._progress, self._task = _drawn(total, before, counted, left, screen)
+        if not self.shown:
+            return
+        from rich import progress as rich
+        from rich.console import Console
+
+        columns = [
+            rich.TextColumn("{task.fields[before]}", markup=False),
+            rich.BarColumn(bar_width=24),
+            rich.TextColumn("{task.fields[after]}", markup=False),
+            *([rich.MofNCompleteColumn()] if counted else []),
+            rich.TimeRemainingColumn() if left else rich.TimeElapsedColumn(),
+        ]
+        shown_on = screen or Console(stderr=True)
+        self._progress = rich.Progress(*columns, console=shown_on, transient=True)
+        self._task = self._progress.add_task("", total=total, before=before, after="")
 
     def __enter__(self) -> Bar:
         """Begin to draw."""
@@ -46,7 +59,7 @@ class Bar:
         self.done = self.done if done is None else done
         if self.shown:
             words = {"before": before, "after": after}
-            given = {name: text for name, text in words.items() if text is not None}
+            given: dict[str, Any] = {k: text for k, text in words.items() if text is not None}
             self._progress.update(self._task, completed=self.done, **given)
 
     def advance(self, before: str | None = None) -> None:
@@ -59,25 +72,6 @@ class Bar:
         if self.shown:
             self._progress.reset(self._task, total=total)
             self.tell(before)
-
-
-def _drawn(
-    total: int | None, before: str, counted: bool, left: bool, screen: Console | None
-) -> tuple[Any, Any]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Passed
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = [
-        TextColumn("{task.fields[before]}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[after]}", markup=False),
-        *([MofNCompleteColumn()] if counted else []),
-        Remaining() if left else Passed(),
-    ]
-    progress = Progress(*columns, console=screen or Console(stderr=True), transient=True)
-    return progress, progress.add_task("", total=total, before=before, after="")
 
 
 @contextmanager

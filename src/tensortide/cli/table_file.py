@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tensortide.atomic import writing
 from tensortide.errors import InputError
@@ -12,18 +12,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ENDINGS = (".csv", ".parquet", ".arrow")
+
+
 def check_ending(out: Path) -> None:
     """Refuse a name that does not say how a table is to be written."""
-    if out.suffix.lower() not in _WRITERS:
-        *most, last = _WRITERS
+    if out.suffix.lower() not in ENDINGS:
+        *most, last = ENDINGS
         raise InputError(f"{out}: the file must end with {', '.join(most)} or {last}.")
 
 
 def write_table(table: pa.Table, out: Path) -> None:
     """Write a table, whole or not at all."""
+    from pyarrow import feather, parquet
+
     check_ending(out)
+    writers = (write_csv, parquet.write_table, feather.write_feather)
     with writing(out) as file:
-        _WRITERS[out.suffix.lower()](table, file)
+        writers[ENDINGS.index(out.suffix.lower())](table, file)
 
 
 def write_csv(table: pa.Table, file: Any) -> None:
@@ -37,18 +43,3 @@ def write_csv(table: pa.Table, file: Any) -> None:
     csv.write_csv(
         pa.table(plain, names=table.column_names), file, csv.WriteOptions(quoting_style="needed")
     )
-
-
-def _write_parquet(table: pa.Table, file: IO[bytes]) -> None:
-    from pyarrow import parquet
-
-    parquet.write_table(table, file)
-
-
-def _write_feather(table: pa.Table, file: IO[bytes]) -> None:
-    from pyarrow import feather
-
-    feather.write_feather(table, file)
-
-
-_WRITERS = {".csv": write_csv, ".parquet": _write_parquet, ".arrow": _write_feather}

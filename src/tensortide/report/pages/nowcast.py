@@ -9,16 +9,7 @@ import numpy as np
 
 from tensortide.nowcast import figures
 from tensortide.nowcast.notes import remarks
-from tensortide.report.pages.html import (
-    NUMBER,
-    Html,
-    figure,
-    header,
-    heading,
-    paragraph,
-    section,
-    table,
-)
+from tensortide.report.pages import html
 from tensortide.report.pages.shell import page_around, write_page
 
 if TYPE_CHECKING:
@@ -45,7 +36,7 @@ def nowcast_html(nowcast: Nowcast, title: str, replay: Replay | None = None) -> 
         "delay-figure": figures.delay_figure(triangle, first),
         "course-figure": figures.delay_course_figure(triangle),
     }
-    sections = [header(title, _facts(nowcast)), _today(nowcast), _strata(nowcast)]
+    sections = [html.header(title, _facts(nowcast)), _today(nowcast), _strata(nowcast)]
     if triangle.every == "day":
         drawn["week-figure"] = figures.nowcast_figure(nowcast, days=7)
     sections += [_delays(first), _triangle()]
@@ -84,31 +75,31 @@ def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
     ]
 
 
-def _notes(nowcast: Nowcast) -> Html:
+def _notes(nowcast: Nowcast) -> html.Html:
     """Tell what is not in the numbers."""
-    told = "".join(map(paragraph, remarks(nowcast)))
-    return Html(f'<div class="remarks">{told}</div>' if told else "")
+    told = "".join(map(html.paragraph, remarks(nowcast)))
+    return html.Html(f'<div class="remarks">{told}</div>' if told else "")
 
 
-def _today(nowcast: Nowcast) -> Html:
+def _today(nowcast: Nowcast) -> html.Html:
     week: list[str] = []
     if nowcast.triangle.every == "day":
         words = "The same as sums of seven days, which have no weekday in them."
-        week = [words, figure("week-figure")]
-    return section(
+        week = [words, html.figure("week-figure")]
+    return html.section(
         "today",
         "Where we stand",
         "Counts of the newest dates are not all in "
         "yet. The dotted line is what has been reported, the ribbon what the final count will "
         "be: it lies in the dark band with a chance of one half, in the light one with 95 %.",
         _notes(nowcast),
-        figure("nowcast-figure"),
+        html.figure("nowcast-figure"),
         *week,
         _table(nowcast),
     )
 
 
-def _table(nowcast: Nowcast) -> Html:
+def _table(nowcast: Nowcast) -> html.Html:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     found = nowcast.quantiles(levels)
     rows = []
@@ -117,10 +108,10 @@ def _table(nowcast: Nowcast) -> Html:
         reported = f"{found.reported[0, age]:,.0f}"
         rows.append((date, reported, middle, f"{quarter} to {three}", f"{low} to {high}"))
     head = ("date", "reported so far", "median", "50 % interval", "95 % interval")
-    return table(head, rows, ("", NUMBER))
+    return html.table(head, rows, ("", html.NUMBER))
 
 
-def _strata(nowcast: Nowcast) -> Html:
+def _strata(nowcast: Nowcast) -> html.Html:
     """Tell what the last seven dates come to, by each label of each stratum."""
     days = 7 if nowcast.triangle.every == "day" else 1
     found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
@@ -137,31 +128,31 @@ def _strata(nowcast: Nowcast) -> Html:
             rows.append((key[axis], f"{reported:,.0f}", middle, f"{low} to {high}"))
         if rows:
             head = ("", "reported so far", "median", "95 % interval")
-            parts += [heading(name), table(head, rows, ("", NUMBER))]
+            parts += [html.heading(name), html.table(head, rows, ("", html.NUMBER))]
     if not parts:
-        return Html()
+        return html.Html()
     span = "The last seven dates together." if days == 7 else "The last date."
-    return section("strata", f"By {' and '.join(nowcast.units.strata)}", span, *parts)
+    return html.section("strata", f"By {' and '.join(nowcast.units.strata)}", span, *parts)
 
 
-def _delays(stratum: str | None) -> Html:
+def _delays(stratum: str | None) -> html.Html:
     by = "" if stratum is None else f" by {stratum} (the largest)"
-    return section(
+    return html.section(
         "delays",
         "How late reports come",
         f"Share of the final count that is out after each delay{by}, of dates that are complete.",
-        figure("delay-figure"),
+        html.figure("delay-figure"),
         "The same over time: if these lines move, reporting has become faster or slower.",
-        figure("course-figure"),
+        html.figure("course-figure"),
     )
 
 
-def _triangle() -> Html:
-    return section(
+def _triangle() -> html.Html:
+    return html.section(
         "triangle",
         "The triangle",
         "New counts by reference date and delay; the empty corner is what is still to come.",
-        figure("triangle-figure"),
+        html.figure("triangle-figure"),
     )
 
 
@@ -173,7 +164,7 @@ def _scored(replay: Replay) -> str:
     return f" ({of_whole}: the others are not final yet)"
 
 
-def _past(replay: Replay) -> Html:
+def _past(replay: Replay) -> html.Html:
     rows = []
     for row in replay.summary().to_pylist():
         relative = row.get("relative_wis")
@@ -192,13 +183,13 @@ def _past(replay: Replay) -> Html:
     head = ("level", "model", "WIS", "relative", "50 % covers", "95 % covers", "bias", "MAE")
     every, dates = replay.every, replay.dates
     what = f"single {every}s" if replay.days == 1 else f"sums of {replay.days} {every}s"
-    return section(
+    return html.section(
         "past",
         "How good it would have been",
         f"Every {every} from {dates[0]} to {dates[-1]} was nowcast with what was known then, and "
         f"scored by what came later{_scored(replay)}. Targets are {what}. WIS is the weighted "
         "interval score (lower is better), relative to the chain-ladder; the pictures are about "
         "all strata together.",
-        table(head, rows, ("", "", NUMBER)),
-        *map(figure, ("wis-figure", "coverage-figure", "coverage-95-figure")),
+        html.table(head, rows, ("", "", html.NUMBER)),
+        *map(html.figure, ("wis-figure", "coverage-figure", "coverage-95-figure")),
     )

@@ -140,8 +140,8 @@ def track(
 ) -> None:
     """Keep the model of a run current: every batch once, whatever happens.
 
-    The same command continues where it stopped, also after a crash; files are known by their
-    content, so what was learned is never learned twice.
+    The same command continues where it stopped, also after a crash.  Files are known by path and
+    content: what was learned is never learned twice, and a file that changed is asked about.
 
     Example: tensortide track reports/ --into run --modes place,age,date --value count
     """

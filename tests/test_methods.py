@@ -105,3 +105,13 @@ def test_growth_of_another_mode_names_both_modes():
         model.update(
             {"place": ["place 1"], "kind": ["a"], "day": model.labels_["day"][:1], "count": [1]}
         )
+
+
+def test_a_method_of_an_older_file_is_read():
+    """Files of 0.4.0 call the decay of a recipe forgetting."""
+    from tensortide.methods.registry import describe, from_description
+
+    facts = describe(tt.gocpt(forgetting=0.9))
+    older = {"forgetting" if name == "decay" else name: value for name, value in facts.items()}
+    assert older != facts
+    assert from_description(older) == from_description(facts) == tt.gocpt(forgetting=0.9)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
     """An array with labels: one per mode; NaN is missing.  The last mode is the one that grows."""
 
@@ -52,7 +52,7 @@ class Dataset:
         return columns | {value: self.values[cells]}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Records:
     """A table of records, as pyarrow has it."""
 

@@ -53,7 +53,7 @@ def gocpt(
         beta=beta,
         sweeps=sweeps,
         strategy=strategy,
-        forgetting=forgetting,
+        decay=forgetting,
     )
 
 
@@ -80,7 +80,7 @@ def gocpte(
         beta=beta,
         sweeps=sweeps,
         strategy=strategy,
-        forgetting=forgetting,
+        decay=forgetting,
     )
 
 
@@ -207,4 +207,6 @@ def from_description(facts: Any) -> Any:
     if not isinstance(facts, dict):
         return facts
     given = {name: from_description(value) for name, value in facts.items()}
+    if "forgetting" in given:  # as it was called before 0.5.0
+        given["decay"] = given.pop("forgetting")
     return _PARTS[given.pop("kind")](**given)

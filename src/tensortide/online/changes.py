@@ -179,7 +179,7 @@ def _absorb(
     time: int,
 ) -> Absorbed:
     """Return the history with the batch, less what is retracted."""
-    decay = model.method.forgetting
+    decay = model.method.entry_decay
     whole = isinstance(store.entries, DenseBox) and retract is None and decay == 1.0
     if block is not None and whole:
         return store.append(block, time)

@@ -67,7 +67,7 @@ class Parameters:
                 f"combine='add' needs the known values, which method {method.name!r} does not "
                 "keep; use method='gocpt', or add up before the update."
             )
-        if method.keeps_history and method.forgetting < 1.0 and self.absent == "zero":
+        if method.keeps_history and method.entry_decay < 1.0 and self.absent == "zero":
             raise InputError(
                 "forgetting with absent='zero' would have to fade the zeros too, which are not "
                 "listed; use method='gocpte', or absent='missing'."

@@ -81,7 +81,7 @@ def read_model(ledger: Ledger) -> OnlineCP | None:
         modes = ledger.get("modes")
         facts |= {"params": ledger.get("params"), "modes": modes["names"]}
         params = read_params(facts["params"])
-        adds, decay = params["combine"] == "add", params["method"].forgetting
+        adds, decay = params["combine"] == "add", params["method"].entry_decay
         rows = [read_rows(ledger, mode, facts) for mode in range(len(facts["shape"]))]
         labels = [
             read_labels(ledger, mode, kind, size, facts["sums"]["labels"][mode])

@@ -54,7 +54,7 @@ def step(
         absent_zero=change.absent_zero or change.complete,
     )
     fade = decay_slices(work, change, recipe.slice_decay)
-    alpha = recipe.forgetting * check_number(
+    alpha = recipe.decay * check_number(
         "alpha", recipe.alpha(circumstances(change)), least=0.0
     )
     history = []

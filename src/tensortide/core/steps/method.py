@@ -67,8 +67,6 @@ class _Shown:
 
 def _parameter(method: Any, name: str) -> Any:
     """Return the parameter of a method's function from where the method has it, None elsewhere."""
-    if name == "forgetting" and isinstance(method, _OfSlices):
-        name = "decay"
     found = reduce(
         lambda part, at: getattr(part, at, None), _PLACES.get(name, name).split("."), method
     )
@@ -76,6 +74,7 @@ def _parameter(method: Any, name: str) -> Any:
 
 
 _PLACES = {
+    "forgetting": "decay",
     "gamma": "slice_decay",
     "mu": "past_decay",
     "tol": "stop",
@@ -90,15 +89,28 @@ _PLACES = {
 class Recipe(_Shown):
     """An online method that lowers an objective block by block.
 
-    `keeps_history` decides between the full objective L (all entries) and the economy
-    objective L_E (the new ones only).  Weights of history: `alpha` of the last
-    reconstruction; `forgetting` fades it, and with history the entries by their arrival;
-    `slice_decay` fades the slices of the growing mode by their age; `past_decay` fades the
-    Gram matrix of the past rows of the growing mode, which then no longer move.  With `penalty`
-    the factors are penalised or constrained by ADMM.  Without `stop`, exactly `sweeps`
-    sweeps are made; else a sweep that moves all numbers by less than this share is the last.
-    A `loss` other than the squared one, or `terms` of single modes, are the user's
-    (`with_parts`); `lists_zeros` says that absent cells are zeros that have to be looked at.
+    Attributes
+    ----------
+    keeps_history
+        The full objective L (all entries), else the economy objective L_E (the new ones only).
+    alpha, beta
+        Weight of the last reconstruction, and of the ridge.
+    sweeps, stop
+        Exactly `sweeps` sweeps; with `stop`, one that moves all numbers by less than this share
+        is the last.
+    strategy
+        How the data enter: "rows", "imputed" or "auto".
+    decay
+        Of the reconstruction at each step, and with history of the entries by their arrival.
+    slice_decay
+        Of the slices of the growing mode by their age.
+    past_decay
+        Of the Gram matrix of the growing mode's past rows, which then no longer move.
+    penalty
+        The factors are penalised or constrained by ADMM.
+    loss, terms, lists_zeros
+        The user's (`with_parts`): a loss, terms of single modes, and whether absent cells are
+        zeros that have to be looked at.
     """
 
     name: str
@@ -107,7 +119,7 @@ class Recipe(_Shown):
     beta: float = 1e-5
     sweeps: int = 1
     strategy: str = "auto"
-    forgetting: float = 1.0
+    decay: float = 1.0
     slice_decay: float = 1.0
     past_decay: float | None = None
     penalty: Penalty | None = None
@@ -120,7 +132,7 @@ class Recipe(_Shown):
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""
         check_number("beta", self.beta, least=0.0)
-        check_share("forgetting", self.forgetting)
+        check_share("forgetting", self.decay)
         check_share("gamma", self.slice_decay)
         if self.past_decay is not None:
             check_share("mu", self.past_decay)
@@ -131,6 +143,11 @@ class Recipe(_Shown):
             raise InputError(
                 f"strategy must be 'auto', 'rows' or 'imputed', not {self.strategy!r}."
             )
+
+    @property
+    def entry_decay(self) -> float:
+        """Decay of the entries that are kept, at each step."""
+        return self.decay
 
     @property
     def rows_needed(self) -> str:
@@ -162,7 +179,7 @@ class _OfSlices(_Shown):
     """What methods have in common that keep no history and see new slices whole."""
 
     keeps_history: ClassVar[bool] = False
-    forgetting: ClassVar[float] = 1.0  # of entries kept: there are none
+    entry_decay: ClassVar[float] = 1.0  # of entries kept: there are none
     rows_needed: ClassVar[str] = "slices"
 
     name: str

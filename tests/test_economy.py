@@ -75,7 +75,7 @@ def test_economy_works_when_reading_any_store_raises(monkeypatch):
     def forbidden(*args, **kwargs):
         raise AssertionError("an economy method touched the store")
 
-    for name in ("__init__", "absorb", "empty", "without", "retire", "nbytes"):
+    for name in ("__init__", "absorb", "append", "without", "retire", "nbytes"):
         monkeypatch.setattr(store.Store, name, forbidden)
     model = fitted("gocpte")
     for batch in batches()[1:4]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensortide.core.losses.custom import Custom
-from tensortide.core.losses.standard import LOSSES, check_values, loss_for
+from tensortide.core.losses.standard import LOSSES, check_loss_values, loss_for
 from tensortide.errors import InputError
 from tests import oracles
 
@@ -88,7 +88,7 @@ def test_a_loss_of_ones_own_needs_value_and_slope_only():
 )
 def test_values_outside_a_loss_are_refused_with_the_first_of_them(name, value, words):
     with pytest.raises(InputError, match=words) as error:
-        check_values(loss_for(name), np.array([1.0, value, 0.5]))
+        check_loss_values(loss_for(name), np.array([1.0, value, 0.5]))
     assert f"1 of 3 are not, the first is {value:g}" in str(error.value)
 
 

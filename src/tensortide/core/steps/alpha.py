@@ -37,7 +37,9 @@ class density:  # noqa: N801 - reads as a word: alpha=density(1)
 
     At factor one the reconstruction weighs exactly as much as the data that it replaces.
 
-    >>> density(1)(Circumstances(3, (10, 10), (10, 11), 25, 0.25, 11))
+    >>> now = Circumstances(
+    ...     step=3, old_shape=(10, 10), new_shape=(10, 50), n_entries=25, density=0.25, growing=50)
+    >>> density(1)(now)
     0.25
     """
 
@@ -56,9 +58,11 @@ class density:  # noqa: N801 - reads as a word: alpha=density(1)
 class per_size:  # noqa: N801
     """``alpha = c / I^t``, at most `cap`: the paper's schedules (table `tb:hyperparameters`).
 
-    >>> per_size(0.5)(Circumstances(3, (10, 10), (10, 50), 25, 0.25, 50))
+    >>> now = Circumstances(
+    ...     step=3, old_shape=(10, 10), new_shape=(10, 50), n_entries=25, density=0.25, growing=50)
+    >>> per_size(0.5)(now)
     0.01
-    >>> per_size(200, cap=1)(Circumstances(3, (10, 10), (10, 50), 25, 0.25, 50))
+    >>> per_size(200, cap=1)(now)
     1.0
     """
 

@@ -41,7 +41,7 @@ class DenseBox:
 
     Axis k of `values` is mode ``modes[k]``.
 
-    >>> box = Complete(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> box = DenseBox(np.array([[1.0, 2.0], [3.0, 4.0]]))
     >>> box.mttkrp([np.ones((2, 1)), np.array([[1.0], [10.0]])], 0).tolist()
     [[21.0], [43.0]]
     """

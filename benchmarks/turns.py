@@ -2,7 +2,8 @@
 
     python -m benchmarks.turns COMMIT [TURNS]
 
-The ratio is that of the best times: machines are noisy, and by turns both meet the same noise.
+Times are seconds of the processor, the best of all turns: machines are noisy, and by turns both
+meet the same noise.
 """
 
 from __future__ import annotations

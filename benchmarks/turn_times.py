@@ -1,6 +1,7 @@
 """Times of one state of the package, as JSON; `benchmarks.turns` compares two states by turns.
 
-They are seconds of the processor.  Only public names are used, so that it runs on older versions too.
+They are seconds of the processor.  Only public names are used, so that it runs on older versions
+too.
 """
 
 from __future__ import annotations

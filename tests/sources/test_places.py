@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -147,6 +148,128 @@ def test_logs_that_rotate_again_and_again_are_learned_once(tmp_path, turned, reo
             assert history(run) == expected
     run.close()
     assert all(found.good for found in check_run(tmp_path / "run"))
+
+
+OPERATIONS = ("append", "new", "rename", "rotate", "swap", "reopen")
+
+
+def shuffle_files(folder, chance, operation, rows_of):
+    """Do to the files of a folder what people and programs do."""
+    files = sorted(folder.glob("*.csv"))
+    if operation == "new" or len(files) < 2:
+        name = chance.choice([f"log_{n}.csv" for n in range(9)] + ["log.csv", "a.csv", "z.csv"])
+        if not (folder / name).exists():
+            (folder / name).write_text("place,day,n\n" + rows_of(chance.randint(1, 3)))
+    elif operation == "append":
+        with chance.choice(files).open("a") as file:
+            file.write(rows_of(chance.randint(1, 3)))
+    elif operation == "rename":
+        free = [n for n in range(10, 40) if not (folder / f"log_{n}.csv").exists()]
+        chance.choice(files).rename(folder / f"log_{chance.choice(free)}.csv")
+    else:
+        chosen = files if operation == "rotate" else chance.sample(files, 2)
+        for file in chosen:
+            file.rename(file.with_suffix(".moving"))
+        for old, new in zip(chosen, [*chosen[1:], chosen[0]], strict=True):
+            old.with_suffix(".moving").rename(new)
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 200), marks=pytest.mark.soak)], ids=["few", "many"]
+)
+@pytest.mark.parametrize("by", [{"step_files": True}, {"step_rows": 2}], ids=["files", "rows"])
+def test_whatever_happens_to_files_each_record_is_learned_once(tmp_path, by, seeds):
+    """Appended to, renamed, rotated, swapped: the run has every record that was ever written."""
+    for seed in seeds:
+        chance = random.Random(seed)
+        folder = tmp_path / f"files{seed}"
+        folder.mkdir()
+        expected = {}
+
+        def rows_of(count, expected=expected):
+            text = ""
+            for _ in range(count):
+                place, day = f"p{len(expected) % 4}", len(expected)
+                expected[place, day] = 1.0
+                text += f"{place},{day},1\n"
+            return text
+
+        run = tt.Tracker.create(tmp_path / f"run{seed}", 1, "gocpt", **ADDING)
+        for operation in ["new", "new", *chance.choices(OPERATIONS, k=10)]:
+            if operation == "reopen":
+                run.close()
+                run = tt.Tracker.open(tmp_path / f"run{seed}")
+            else:
+                shuffle_files(folder, chance, operation, rows_of)
+            run.track(folder, **by)
+            assert history(run) == expected, (seed, operation)
+        run.close()
+        assert all(found.good for found in check_run(tmp_path / f"run{seed}"))
+
+
+@pytest.mark.parametrize("name", ["{}.csv", "{}.parquet"])
+def test_files_that_change_places_are_learned_once(tmp_path, name):
+    records = rows(4)
+    files = [tmp_path / "d" / name.format(n) for n in "abc"]
+    (tmp_path / "d").mkdir()
+    for number, file in enumerate(files):
+        write(file, [(*r[:4], r[4] + number) for r in records])
+    with created(tmp_path / "run") as run:
+        run.track(tmp_path / "d", step_files=True)
+        for old in files:
+            old.rename(old.with_suffix(".moving"))
+        for old, new in zip(files, [*files[1:], files[0]], strict=True):
+            old.with_suffix(".moving").rename(new)
+        assert run.track(tmp_path / "d").steps == 0
+    with tt.Tracker.open(tmp_path / "run") as run:
+        assert run.track(tmp_path / "d").steps == 0
+
+
+def test_a_backup_beside_a_corrected_file_is_told(tmp_path):
+    (tmp_path / "d").mkdir()
+    source = write(tmp_path / "d" / "a.csv", rows(3))
+    with created(tmp_path / "run") as run:
+        run.track(tmp_path / "d", step_by="reported")
+        shutil.copy(source, tmp_path / "d" / "a_old.csv")
+        write(source, [(*r[:4], r[4] + 1) for r in rows(3)])
+        said = " ".join(note.why for note in run.track(tmp_path / "d").skipped)
+        assert "what was learned of it is in" in said
+        assert "this is another file" in said
+
+
+def test_a_half_line_that_was_added_is_learned_again_when_asked(tmp_path):
+    source = tmp_path / "a.csv"
+    source.write_text("place,day,n\nA,1,1\nB,1,2\nA,2,3\nB,2,4")
+    with tt.Tracker.create(tmp_path / "run", 1, "gocpt", **ADDING) as run:
+        run.track(source, step_files=True)
+        with source.open("a") as file:
+            file.write("0\n")
+        with pytest.raises(tt.InputError, match="--changed-file replace"):
+            run.track(source)
+        run.track(source, changed_file="replace")
+        assert history(run)["B", 2] == 40.0
+
+
+def test_a_step_that_the_ledger_refuses_is_not_known(tmp_path, monkeypatch):
+    """While a file is watched, too: what was not committed comes again."""
+    (tmp_path / "a.csv").write_text("place,day,n\nA,1,1\nB,1,2\n")
+    with tt.Tracker.create(tmp_path / "run", 1, "gocpt", **ADDING) as run:
+        run.track(tmp_path / "a.csv", step_rows=1, first=2)
+        with (tmp_path / "a.csv").open("a") as file:
+            file.write("A,2,3\nB,2,4\n")
+        options = FeedOptions(watch=True)
+        follower = _follower(run, roles_of(run, None, FeedOptions(), False), options)
+        real = run.take
+
+        def refuse(*_):
+            raise tt.FileError(f"{tmp_path / 'a.csv'}.run: the disk is full.")
+
+        monkeypatch.setattr(run, "take", refuse)
+        with pytest.raises(tt.FileError, match="disk is full"):
+            list(_one(follower, tmp_path / "a.csv", options, None))
+        monkeypatch.setattr(run, "take", real)
+        list(_one(follower, tmp_path / "a.csv", options, None))
+        assert history(run) == {("A", 1): 1.0, ("B", 1): 2.0, ("A", 2): 3.0, ("B", 2): 4.0}
 
 
 def corrected(tmp_path, name, **made):

@@ -58,7 +58,7 @@ class ColumnSpec:
         return _label(name, given, self.kinds[name])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BadRecord(FormerTuple):
     """A record that cannot be learned: its source and line, why, and what stood there.
 

@@ -100,6 +100,11 @@ def resume_text(
         grew = bool(own) and prefixes.grew(own[-1])
         at = _position(own[-1]) if own else 0
         done = [p for p in found if _position(p) < at] if grew else found
+        piped = [ps[-1] for ps in others if ps[-1].path is None and prefixes.matches(ps[-1])]
+        farther = [p for p in piped if _position(p) > at and p.part is None]
+        if own and not grew and farther:  # the same text came by a pipe, and more of it
+            last = max(farther, key=_position)
+            done = [*done, replace(last, generation=own[-1].generation)]
         return prefixes.go_on(resume, done), grew
     inside = [p for p in own if prefixes.reaches(p)]
     shorter = len(inside) < len(own) and found == inside

@@ -38,7 +38,7 @@ def head_of(data: bytes, place: int) -> str:
     return f"{length} {digest.hexdigest()}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Place(FormerTuple):
     """Where the records of a step end in their source, by its content.
 
@@ -111,11 +111,18 @@ class KnownPlaces:
         self._sources: dict[_Key, list[Place]] = {}  # oldest first
         self._newest: dict[str, _Key] = {}  # by path
         self._generations: dict[str, int] = {}  # how many files there have been at a path
+        self._since: dict[_Key, int] = {}  # which source was the first, the second, ...
+        self._marks: dict[_Key, set[str]] = {}  # beginnings and hashes of each source
+        self._there: dict[_Key, bool] = {}  # whether a source was there at this look
         self._heads: dict[str, set[_Key]] = {}  # by the beginning of a text
         self._lengths: set[int] = set()  # of the beginnings
         self._digests: dict[str, set[_Key]] = {}  # by the hash of a whole file, or a name
         for place in places:
             self.add(place)
+
+    def look_again(self) -> None:
+        """Forget which files were there: another look begins."""
+        self._there.clear()
 
     def path_of(self, path: Path) -> str:
         """Return what a file is known by, however it was named."""
@@ -140,6 +147,9 @@ class KnownPlaces:
             for old in ((name, "", int(generation)), ("", name, int(generation))):
                 self._rename(old, key)
         self._sources.setdefault(key, []).append(place)
+        self._since.setdefault(key, len(self._since))
+        self._marks.setdefault(key, set()).add(place.head or digest)
+        self._there.pop(key, None)
         if place.path is not None:
             self._newest[place.path] = key
         if place.head is None:
@@ -177,21 +187,24 @@ class KnownPlaces:
         verdict = Verdict.NEW if alike is None else Verdict.ALIKE
         return ResumeAt(verdict=verdict, earlier=alike, generation=self._next(path)[2])
 
-    def moved(self, place: Place, files: Iterable[Path]) -> bool:
-        """Tell whether what was learned of a file is in another one now, as when logs rotate."""
+    def moved(self, place: Place, files: Iterable[Path]) -> Path | None:
+        """Return the other file that has now what was learned of one, as when logs rotate.
+
+        It takes over what is known.
+        """
         for path in files:
             own = self.of(path)
             if self.path_of(path) == place.path or (own and holds(path, own[-1])):
                 continue
             if holds(path, place):
                 self._rename(_key(place), self._next(path))
-                return True
-        return False
+                return path
+        return None
 
     def files(self) -> dict[str, Path | None]:
         """Return the file of each source by its name, oldest first; None where it is no file."""
         found: dict[str, Path | None] = {}
-        for key, places in self._sources.items():
+        for key, places in sorted(self._sources.items(), key=lambda item: self._since[item[0]]):
             is_file = key[0] and self._newest.get(key[0]) == key
             if is_file or not key[0]:
                 found[places[-1].source] = self._base / key[0] if is_file else None
@@ -203,10 +216,12 @@ class KnownPlaces:
         return name, "", self._generations.get(name, 0)
 
     def _is_there(self, place: Place) -> bool:
-        newest = place.path is not None and self._newest.get(place.path)
-        if not newest or newest[2] != place.generation:
+        key = _key(place)
+        if place.path is None or self._newest.get(place.path) != key:
             return False
-        return holds(self._base / newest[0], place)
+        if key not in self._there:
+            self._there[key] = holds(self._base / key[0], place)
+        return self._there[key]
 
     def _rename(self, old: _Key, new: _Key) -> None:
         """Give what is known of a source to the path that it has now, in the same place."""
@@ -217,12 +232,14 @@ class KnownPlaces:
         path, _, generation = new
         self._newest[path] = new
         self._generations[path] = max(self._generations.get(path, 0), generation + 1)
-        moved = [replace(p, path=path, generation=generation) for p in self._sources[old]]
-        sources = self._sources.items()
-        self._sources = dict((new, moved) if key == old else (key, ps) for key, ps in sources)
-        for index in (self._heads, self._digests):
-            for keys in index.values():
-                if old in keys:
+        places = self._sources.pop(old)
+        self._sources[new] = [replace(p, path=path, generation=generation) for p in places]
+        self._since[new] = self._since.pop(old)
+        self._marks[new] = self._marks.pop(old)
+        self._there.pop(old, None)
+        for mark in self._marks[new]:
+            for keys in (self._heads.get(mark), self._digests.get(mark)):
+                if keys is not None and old in keys:
                     keys.remove(old)
                     keys.add(new)
 

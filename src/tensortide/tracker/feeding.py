@@ -122,9 +122,11 @@ def feed_files(
     """Take all files of the sources in turn; with `watch`, go on until stopped."""
     try:
         yield from _feed_files(tracker, sources, roles, drive, on_file)
-    except ChangedFileError:
+    except ChangedFileError as error:
         if drive.changed_file != "replace":
             raise
+        changed = str(error).split(": ", 1)[0]
+        yield Skipped(changed, "has changed; the run is learned again from its files as they are")
         yield from _replace(tracker, sources, roles, drive, on_file)
 
 
@@ -135,7 +137,7 @@ def _feed_files(
     follower = _follower(tracker, roles, drive)
     seen: dict[Path, tuple[int, int]] = {}
     while True:
-        follower.files = list_files(sources)
+        follower.look_at(list_files(sources))
         for path in follower.files:
             try:
                 state = path.stat()
@@ -158,8 +160,6 @@ def _replace(
 ) -> Iterator[Taken | Skipped]:  # fmt: skip
     """Learn the run again from its files as they are now, and put it in the place of the old."""
     files = files_of_run(tracker, list_files(sources))
-    names = ", ".join(map(str, sources))
-    yield Skipped(names, "has changed; the run is learned again from its files as they are now")
     with begin_beside(tracker) as side:
         again = replace(drive, changed_file="stop", first=max(drive.first, first_steps(tracker)))
         yield from _feed_files(side, files, roles, again, on_file)
@@ -190,7 +190,7 @@ def _one(
     try:
         yield from follower.take(feed)
     except FileError as error:
-        if not drive.watch or not str(error).startswith(str(path)):
+        if not drive.watch or follower.failed:
             raise
         yield Skipped(str(path), f"cannot be read to its end yet ({error})")
 

@@ -83,6 +83,13 @@ class Follower:
         self._waiting: list[_Step] = []
         self._known = KnownPlaces(tracker.base, tracker.places())
         self.files: list[Path] = []  # that stand beside each other now
+        self.failed = False  # whether the run itself could not be written
+        self._moves: list[tuple[str, str]] = []  # files whose content is in others now
+
+    def look_at(self, files: list[Path]) -> None:
+        """Begin another look at files that stand beside each other."""
+        self.files = files
+        self._known.look_again()
 
     def take(self, feed: Feed) -> Iterator[Taken | Skipped]:
         """Take all steps of a source that the ledger does not have."""
@@ -92,12 +99,11 @@ class Follower:
                 return
             _require(feed, self.roles.wanted)
             start = feed.start(self._known)
-            if start.verdict is Verdict.SHORTER and self._growing:
-                yield Skipped(feed.name, "is shorter than what was learned of it", known=True)
+            if start.verdict is Verdict.SHORTER and self._growing and not self._moved(start):
+                yield Skipped(feed.name, "is shorter than what was learned of it; it is left")
                 return
             start = self._begin_again(feed, start)
-            if note := self._note(feed, start):
-                yield note
+            yield from self._notes(feed, start)
             if isinstance(feed, ColumnarFeed) and not self.quarantine:
                 self._judge(feed, start)
             found = False
@@ -107,22 +113,32 @@ class Follower:
                 if portion.bad and not self.quarantine:
                     raise _stopped(feed, portion.bad)
                 self._waiting.append(step)
-                self._known.add(step.origin)  # also while it waits for others
                 if self.tracker.fitted or len(self._waiting) >= self._first:
                     yield self._learn()
+                else:  # another file that is the same is another step, also while this one waits
+                    self._known.add(step.origin)
             if not found:
                 yield _nothing(feed, start)
         finally:
             feed.close()
 
     def _begin_again(self, feed: Feed, start: ResumeAt) -> ResumeAt:
-        """Take a changed file as a new one, if that is what it is."""
-        if start.verdict not in (Verdict.CHANGED, Verdict.SHORTER) or start.earlier is None:
+        """Judge a changed file anew where its content has moved, else as the user says."""
+        if start.verdict not in (Verdict.CHANGED, Verdict.SHORTER):
             return start
-        moved = self._known.moved(start.earlier, self.files)
-        if not moved and self._changed != "new":
+        if self._moved(start):  # what is there now may be a file that moved, too
+            return self._begin_again(feed, feed.start(self._known))
+        if self._changed != "new":
             raise ChangedFileError(_what_changed(feed, start))
         return ResumeAt(generation=start.generation + 1)
+
+    def _moved(self, start: ResumeAt) -> bool:
+        """Tell whether what was learned of a changed file is in another one, and note it."""
+        if start.earlier is None:
+            return False
+        to = self._known.moved(start.earlier, self.files)
+        self._moves += [] if to is None else [(start.earlier.source, str(to))]
+        return to is not None
 
     def _place(self, feed: Feed, portion: StepRecords, start: ResumeAt) -> Place:
         """Say by content where a step ends."""
@@ -139,25 +155,35 @@ class Follower:
         taken = portion.place if portion.part is None else portion.part
         return replace(place, digest=feed.digest, position=taken)
 
-    def _note(self, feed: Feed, start: ResumeAt) -> Skipped | None:
+    def _notes(self, feed: Feed, start: ResumeAt) -> Iterator[Skipped]:
         """Say what a person would not expect of a file."""
-        if start.verdict is Verdict.RENAMED:
+        for source, to in self._moves:
+            yield Skipped(source, f"what was learned of it is in {to} now; this is another file")
+        self._moves.clear()
+        if start.verdict is Verdict.RENAMED and start.earlier is not None:
             self._keep_name(feed, start)
+            was = start.earlier
+            if was.path is not None and (self.tracker.base / was.path).is_file():
+                yield Skipped(
+                    feed.name,
+                    f"holds what was learned of {was.source}, which is another file now",
+                )
         if start.verdict is Verdict.ALIKE and start.earlier is not None:
             other = start.earlier.source
-            return Skipped(
+            yield Skipped(
                 feed.name,
                 f"begins with all that {other} held when it was learned; both are there, so all "
                 f"of it is learned (if it is {other} continued, remove that one before)",
             )
         if not (isinstance(feed, TextFeed) and feed.line_grew):
-            return None
+            return
         if self.tracker.params["combine"] == "add":
-            raise InputError(
+            raise ChangedFileError(
                 f"{feed.name}: its last line was learned when it was not complete, and adding the "
-                "records of that step again would count them twice; begin another run."
+                "records of that step again would count them twice. --changed-file replace learns "
+                "the run again with the file as it is now."
             )
-        return Skipped(
+        yield Skipped(
             feed.name, "its last line was not complete when it was learned; that step comes again"
         )
 
@@ -206,6 +232,7 @@ class Follower:
             line = Line(self._batch_id(origin, ids), origin, bad, earlier)
             info = self.tracker.take(table, line)
         except FileError:
+            self.failed = True  # it is the run that cannot be written, not the file
             raise
         except TensortideError as error:
             where = _where(steps)
@@ -213,6 +240,7 @@ class Follower:
             if isinstance(error, InputError) and not self.tracker.fitted:
                 more = " The first steps can be learned together: --first 10, for instance."
             raise InputError(f"{where}: {error}{more}") from None
+        self._known.add(origin)  # the others are known since they wait
         n_records = 0 if table is None else table.num_rows
         return Taken(
             info=info,

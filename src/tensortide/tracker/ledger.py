@@ -56,7 +56,10 @@ class Ledger:
                     _settle(self.db)
                 if version < VERSION:
                     self._migrate(version)
-                check_mark(self, mark)
+                try:
+                    check_mark(self, mark)
+                except FileError:  # a run that was learned again meanwhile has fewer batches
+                    check_mark(self, read_mark(folder))
             except BaseException:
                 self.db.close()
                 raise

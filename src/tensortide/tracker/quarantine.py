@@ -20,6 +20,7 @@ def write_quarantine(tracker: Tracker) -> Path | None:
     rows = tracker.quarantined()
     target = tracker.path / FILE
     if not rows:
+        target.unlink(missing_ok=True)  # of a run that was learned again
         return None
     text = io.StringIO(newline="")
     writer = csv.writer(text)

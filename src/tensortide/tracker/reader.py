@@ -56,7 +56,8 @@ class RunReader:
     def model(self) -> ReadOnlyModel:
         """The model as of the last commit, for reading; `model.copy()` can learn on its own.
 
-        It stays as it is while the run goes on.
+        It stays as it is while the run goes on; one that is held while the next step is taken
+        costs a copy of the factors, so ask for it anew rather than keep it in a loop.
         """
         view = ReadOnlyModel.around(self._fitted())
         self._views.add(view)

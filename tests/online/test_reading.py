@@ -55,10 +55,24 @@ def test_dimensions_without_labels_have_positions():
 
 def test_odd_labels_of_an_array_are_refused():
     mixed = xr.DataArray(np.ones((2, 2)), dims=("a", "b"), coords={"a": np.array(["x", 1], object)})
-    with pytest.raises(tt.InputError, match="dimension 'a'"):
+    with pytest.raises(tt.InputError, match="'a'"):
         tt.OnlineCP(1).fit(mixed)
-    with pytest.raises(tt.InputError, match="a dimension is named 'value'"):
-        tt.OnlineCP(1).fit(xr.DataArray(np.ones((2, 2)), dims=("value", "b")))
+    with pytest.raises(tt.InputError, match="the dimensions a, b, but the modes are a, c"):
+        tt.OnlineCP(1, modes=["a", "c"]).fit(xr.DataArray(np.ones((2, 2)), dims=("a", "b")))
+
+
+def test_labels_of_an_array_stay_in_their_order():
+    """Also where the first cells are missing: a box of the model is laid over the array."""
+    array = labelled((1, 2, 3, 4, 5))
+    array[:, 0] = np.nan
+    array[0, 1] = np.nan
+    array = array.assign_coords(day=np.datetime64("2026-03-01") + np.arange(5))
+    model = tt.OnlineCP(2).fit(array)
+    assert np.array_equal(np.array(model.labels_["day"], "M8[D]"), array.day.to_numpy())
+    known = ~np.isnan(array.to_numpy())
+    box = model.reconstruct()
+    assert box.shape == array.shape
+    np.testing.assert_allclose(box[known], array.to_numpy()[known], rtol=1e-2)
 
 
 def test_predictions_and_boxes_are_on_one_scale():

@@ -1,11 +1,14 @@
-"""Arrays that know their labels, as xarray has them, become tables of their known cells."""
+"""Arrays that know their labels, as xarray has them: dimensions are modes, coordinates labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensortide.arrays import Flags, Floats
+from tensortide.data.tables import Column, Table
 from tensortide.errors import InputError
 from tensortide.validate import check_array
 
@@ -15,31 +18,35 @@ def is_labelled(records: Any) -> bool:
     return all(hasattr(records, name) for name in ("dims", "coords", "to_numpy"))
 
 
-def labelled_table(array: Any, value: str, mask: Any = None) -> dict[str, Any]:
-    """Return the known cells of a labelled array: a column per dimension, and one of values.
+@dataclass(frozen=True)
+class LabelledArray:
+    """A dense array, which of its cells are known, and the labels along each named axis."""
 
-    A dimension without labels has the positions 0, 1, ...; NaN, or a zero of `mask`, is missing.
-    """
-    import pyarrow as pa
+    values: Floats
+    known: Flags
+    labels: dict[str, Column]
 
-    names = [str(name) for name in array.dims]
-    if value in names:
-        raise InputError(
-            f"a dimension is named {value!r}, as the values are; pass value=... another name."
-        )
-    dense, known = check_array(array.to_numpy(), mask)
-    places = np.nonzero(known)
-    table: dict[str, Any] = {}
-    for name, dim, rows in zip(names, array.dims, places, strict=True):
-        size = dense.shape[len(table)]
-        labels = array.coords[dim].to_numpy() if dim in array.coords else np.arange(size)
-        if labels.dtype.kind == "O":
-            labels = labels.tolist()
-        try:
-            table[name] = pa.array(labels).take(pa.array(rows))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    @classmethod
+    def of(cls, array: Any, mask: Any = None) -> LabelledArray:
+        """Read an array; a dimension without labels has the positions 0, 1, ...
+
+        NaN, or a zero of `mask`, is missing.
+        """
+        dense, known = check_array(array.to_numpy(), mask)
+        labels = {}
+        for dim, size in zip(array.dims, dense.shape, strict=True):
+            given = array.coords[dim].to_numpy() if dim in array.coords else np.arange(size)
+            labels[str(dim)] = Table({str(dim): given}).labels(str(dim))
+        return cls(dense, known, labels)
+
+    def turned(self, names: tuple[str, ...]) -> LabelledArray:
+        """Return the array with its axes in the order of the modes."""
+        have = list(self.labels)
+        if sorted(have) != sorted(names):
             raise InputError(
-                f"the labels of dimension {name!r} are of several types, or of none that labels "
-                "can have; give text, whole numbers or dates."
-            ) from None
-    return table | {value: dense[places]}
+                f"the array has the dimensions {', '.join(have)}, but the modes are "
+                f"{', '.join(names)}."
+            )
+        axes = [have.index(name) for name in names]
+        labels = {name: self.labels[name] for name in names}
+        return LabelledArray(self.values.transpose(axes), self.known.transpose(axes), labels)

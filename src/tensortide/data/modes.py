@@ -15,7 +15,7 @@ import numpy as np
 
 from tensortide.arrays import NO_WEIGHTS, Floats, Positions, Shape
 from tensortide.data.batch import Batch
-from tensortide.data.labelled import is_labelled, labelled_table
+from tensortide.data.labelled import LabelledArray, is_labelled
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
@@ -72,7 +72,10 @@ class Modes:
     def for_records(cls, records: Any, names: tuple[str, ...] | None, value: str) -> Modes:
         """Set up empty modes that fit the first records."""
         if is_labelled(records):
-            records = labelled_table(records, value)
+            array = LabelledArray.of(records)
+            array = array.turned(names or tuple(array.labels))
+            check_order(len(array.labels))
+            return cls(tuple(array.labels), [NamedLabels(c.kind) for c in array.labels.values()])
         if is_table(records):
             table = Table(records)
             if not table.n_records:
@@ -126,7 +129,7 @@ class Modes:
     ) -> Arrival:
         """Turn any kind of records into positions."""
         if is_labelled(records):
-            records, mask = labelled_table(records, value, mask), None
+            return self._read_labelled(LabelledArray.of(records, mask), counting=counting)
         if isinstance(records, Batch) or is_table(records):
             if mask is not None:
                 raise InputError("mask goes with an array; records list observed cells only.")
@@ -232,6 +235,19 @@ class Modes:
                 coords[:, mode], new = encoded.positions, encoded.fresh
             fresh.append(new)
         values = np.ones(n) if counting else table.values(value)
+        return self._arrival(coords, values, NO_WEIGHTS, fresh)
+
+    def _read_labelled(self, array: LabelledArray, *, counting: bool) -> Arrival:
+        """Take the known cells; labels that are new come in the order of their axis."""
+        named, array = self._named(), array.turned(self.names)
+        cells = np.nonzero(array.known)
+        coords = np.empty((len(cells[0]), self.order), np.int64)
+        fresh: list[list[Any]] = []
+        for mode, (name, labels) in enumerate(zip(self.names, named, strict=True)):
+            encoded = labels.encode(array.labels[name], name)
+            coords[:, mode] = encoded.positions[cells[mode]]
+            fresh.append(encoded.fresh)
+        values = np.ones(len(coords)) if counting else array.values[cells]
         return self._arrival(coords, values, NO_WEIGHTS, fresh)
 
     def _read_batch(self, batch: Batch) -> Arrival:

@@ -165,9 +165,9 @@ def _sample(
     sources: Sequence[str], feed: Feed | None, drive: FeedOptions, screen: Console
 ) -> tuple[pa.Table, bool]:
     if feed is not None:
-        if feed.empty or not feed.sample().num_rows:
+        if feed.empty or not (sample := feed.sample()).num_rows:
             raise FileError("standard input: there are no records.")
-        return feed.sample(), False
+        return sample, False
     waiting = False
     while True:
         try:

@@ -66,8 +66,8 @@ def first_sample(source: Any) -> tuple[pa.Table, bool]:
     for path in files:
         feed = open_feed(path)
         try:
-            if not feed.empty and feed.sample().num_rows:
-                return feed.sample(), several
+            if not feed.empty and (sample := feed.sample()).num_rows:
+                return sample, several
         finally:
             feed.close()
     what = ", ".join(map(str, source))
@@ -240,7 +240,7 @@ class Summary:
         )
 
 
-def taken(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:
+def feed_any(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:
     """Take whatever has records: paths or tables."""
     if isinstance(source, str | Path):
         source = [source]

@@ -190,13 +190,13 @@ class Tracker(RunReader):
         no longer what was learned of it is an error; with `changed_file` ``"replace"`` the run is
         learned again from its files, with ``"new"`` all of that file is taken as new records.
         """
-        from tensortide.tracker import feeding as drive
+        from tensortide.tracker.feeding import FeedOptions, Summary, cut_of, feed_any
 
-        how = drive.FeedOptions(
-            cut=drive.cut_of(step_by, step_rows, step_files), on_bad=on_bad, first=first, name=name,
+        how = FeedOptions(
+            cut=cut_of(step_by, step_rows, step_files), on_bad=on_bad, first=first, name=name,
             changed_file=changed_file,
         )  # fmt: skip
-        return drive.Summary.of(drive.taken(self, source, how))
+        return Summary.of(feed_any(self, source, how))
 
     def change_rank(self, rank: int) -> float:
         """Go on with another number of components; see `OnlineCP.change_rank`."""

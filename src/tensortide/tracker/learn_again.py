@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tensortide.errors import InputError
 from tensortide.sources.resume import KnownPlaces
 from tensortide.tracker.history import FOLDER
-from tensortide.tracker.mark import remove_mark
 from tensortide.tracker.schema import column_names
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def adopt_ledger(ledger: Ledger, side: Path) -> list[Path]:
         (ledger.folder / FOLDER).mkdir(exist_ok=True)
         for segment in sorted((side / FOLDER).iterdir()):
             segment.rename(ledger.folder / FOLDER / segment.name)
-    remove_mark(ledger.folder)  # it would say that batches are lost
+    ledger.mark.remove()  # it would say that batches are lost
     ledger.db.execute("ATTACH ? AS side", (str(side / ledger.file.name),))
     try:
         with ledger.writing() as db:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tensortide.errors import FileError, TensortideError, TensortideWarning
 from tensortide.tracker.chain import row_sum
-from tensortide.tracker.mark import check_mark, read_mark, write_mark
+from tensortide.tracker.mark import Mark, check_mark, read_mark
 from tensortide.tracker.schema import (
     FORMAT,
     VERSION,
@@ -43,6 +43,7 @@ class Ledger:
         self.folder = folder
         self.file = folder / FILE
         self.read_only = read_only
+        self.mark = Mark(folder)
         self._remembered = False  # whether the log still has what was deleted
         if not self.file.is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
@@ -175,7 +176,7 @@ class Ledger:
     def mark_commit(self, seq: int, chain: str) -> None:
         """Say beside the ledger what it holds; now and then move the log into the database."""
         with contextlib.suppress(OSError):  # a mark that is behind is harmless
-            write_mark(self.folder, seq, chain)
+            self.mark.write(seq, chain)
         self._commits += 1
         if self._commits % LOG_COMMITS == 1:  # the first ones of a process too
             with contextlib.suppress(sqlite3.Error):
@@ -245,6 +246,7 @@ class Ledger:
                 self._empty_log()
         with contextlib.suppress(sqlite3.Error):
             self.db.close()
+        self.mark.close()
 
 
 @contextlib.contextmanager

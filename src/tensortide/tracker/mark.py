@@ -9,8 +9,10 @@ a mark that is behind is harmless.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from tensortide.errors import FileError
 from tensortide.tracker.chain import row_sum
@@ -19,17 +21,35 @@ if TYPE_CHECKING:
     from tensortide.tracker.ledger import Ledger
 
 FILE = "last-commit"
+_LENGTH = 90  # characters, longer than any mark
 
 
-def write_mark(folder: Path, seq: int, chain: str) -> None:
-    """Say that a batch is in the ledger."""
-    text = json.dumps([seq, chain, row_sum((seq, chain))])
-    (folder / FILE).write_text(text + "\n")
+class Mark:
+    """The mark of a run that is written to; its file stays open, since every step writes it."""
 
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._handle: int | None = None
 
-def remove_mark(folder: Path) -> None:
-    """Say nothing while the ledger changes as a whole."""
-    (folder / FILE).unlink(missing_ok=True)
+    def write(self, seq: int, chain: str) -> None:
+        """Say that a batch is in the ledger: one write of always the same length."""
+        if self._handle is None:
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._release = finalize(self, os.close, self._handle)  # of a run nobody closed, too
+        text = json.dumps([seq, chain, row_sum((seq, chain))])
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        os.write(self._handle, f"{text:{_LENGTH}}\n".encode())
+
+    def remove(self) -> None:
+        """Say nothing while the ledger changes as a whole."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle is not None:
+            self._release()
+            self._handle = None
 
 
 def read_mark(folder: Path) -> tuple[int, str] | None:

@@ -162,14 +162,7 @@ def jhu_covid(delays: int = 8) -> Dataset:
         "delay": arrays["delay"][:delays].astype(np.int64),
         "date": arrays["date"].astype("datetime64[D]"),
     }
-    return Dataset(
-        name="jhu_covid",
-        values=values,
-        modes=tuple(labels),
-        labels=labels,
-        source=file.source,
-        licence=file.licence,
-    )
+    return _dataset("jhu_covid", values, labels, file)
 
 
 def jhu_covid_revisions() -> Records:
@@ -210,14 +203,7 @@ def de_covid_hosp_weekly() -> Dataset:
         "delay": np.arange(7),
         "week": np.datetime64("2021-04-06") + 7 * np.arange(104),
     }
-    return Dataset(
-        name="de_covid_hosp_weekly",
-        values=values,
-        modes=tuple(labels),
-        labels=labels,
-        source=data.source,
-        licence=data.licence,
-    )
+    return _dataset("de_covid_hosp_weekly", values, labels, data)
 
 
 def de_covid_hosp_cumulative() -> Dataset:
@@ -235,14 +221,7 @@ def de_covid_hosp_cumulative() -> Dataset:
         "date": np.datetime64("2021-04-06") + np.arange(730),
     }
     values = np.ascontiguousarray(counts.cumsum(axis=2).swapaxes(1, 2))
-    return Dataset(
-        name="de_covid_hosp_cumulative",
-        values=values,
-        modes=tuple(labels),
-        labels=labels,
-        source=data.source,
-        licence=data.licence,
-    )
+    return _dataset("de_covid_hosp_cumulative", values, labels, data)
 
 
 def orl_faces() -> Dataset:
@@ -281,14 +260,7 @@ def gcss(*, complete: bool = False) -> Dataset:
         "date": arrays["date"].astype("datetime64[D]"),
     }
     chosen = values[np.ix_(regions, symptoms)]
-    return Dataset(
-        name="gcss",
-        values=chosen,
-        modes=tuple(labels),
-        labels=labels,
-        source=file.source,
-        licence=file.licence,
-    )
+    return _dataset("gcss", chosen, labels, file)
 
 
 def us_flights() -> Records:
@@ -313,18 +285,18 @@ def synthetic(
     return _positions("synthetic", values, names, about)
 
 
-def _positions(name: str, values: Floats, modes: tuple[str, ...], file: _File) -> Dataset:
-    labels: dict[str, AnyArray] = {
-        m: np.arange(n) for m, n in zip(modes, values.shape, strict=True)
-    }
+def _positions(name: str, values: Floats, modes: tuple[str, ...], about: _File) -> Dataset:
+    labels = {m: np.arange(n) for m, n in zip(modes, values.shape, strict=True)}
+    return _dataset(name, values, labels, about)
+
+
+def _dataset(
+    name: str, values: Floats, labels: dict[str, AnyArray], about: _File | Records
+) -> Dataset:
     return Dataset(
-        name=name,
-        values=values,
-        modes=modes,
-        labels=labels,
-        source=file.source,
-        licence=file.licence,
-    )
+        name=name, values=values, modes=tuple(labels), labels=labels, source=about.source,
+        licence=about.licence,
+    )  # fmt: skip
 
 
 def _distinct(table: pa.Table, column: str) -> AnyArray:
@@ -334,7 +306,7 @@ def _distinct(table: pa.Table, column: str) -> AnyArray:
     return np.array(pc.unique(table[column]).to_pylist())
 
 
-def _found(name: str) -> tuple[_File, Path]:
+def _find(name: str) -> tuple[_File, Path]:
     file, path = _FILES[name], folder() / name
     if not path.is_file():
         raise NoDataError(
@@ -351,21 +323,16 @@ def _found(name: str) -> tuple[_File, Path]:
 
 
 def _arrays(name: str) -> tuple[_File, dict[str, Any]]:
-    file, path = _found(name)
+    file, path = _find(name)
     with np.load(path) as bundle:
         return file, dict(bundle)
 
 
 def _records(name: str, file: str, modes: tuple[str, ...], value: str | None) -> Records:
-    known, table = _table(file)
-    return Records(
-        name=name, table=table, modes=modes, value=value, source=known.source,
-        licence=known.licence,
-    )  # fmt: skip
-
-
-def _table(name: str) -> tuple[_File, pa.Table]:
     import pyarrow.parquet as pq
 
-    file, path = _found(name)
-    return file, pq.read_table(path)
+    about, path = _find(file)
+    return Records(
+        name=name, table=pq.read_table(path), modes=modes, value=value, source=about.source,
+        licence=about.licence,
+    )  # fmt: skip

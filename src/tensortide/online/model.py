@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,33 +40,20 @@ from tensortide.online.surprise import Judged
 from tensortide.validate import check_rank_for
 
 
+@dataclass(kw_only=True, eq=False)
 class Model:
     """A CP model and everything that it needs to take the next step."""
 
-    def __init__(
-        self,
-        *,
-        method: Method,
-        rules: Rules,
-        modes: Modes,
-        factors: Factors,
-        store: Store | None,
-        seen: DistinctCells,
-        n_steps: int,
-        grown_last: int,
-        memory: Memory | None = None,
-        dispersion: Dispersion | None = None,
-    ) -> None:
-        self.method = method
-        self.rules = rules
-        self.modes = modes
-        self.factors = factors
-        self.store = store
-        self.seen = seen
-        self.n_steps = n_steps
-        self.grown_last = grown_last
-        self.memory: Memory = memory or {}
-        self.dispersion = dispersion or Dispersion()
+    method: Method
+    rules: Rules
+    modes: Modes
+    factors: Factors
+    store: Store | None
+    seen: DistinctCells
+    n_steps: int
+    grown_last: int
+    memory: Memory = field(default_factory=dict)
+    dispersion: Dispersion = field(default_factory=Dispersion)
 
     @classmethod
     def prepared(
@@ -246,7 +233,7 @@ class Model:
         elif rank < self.rank:
             # the nearest model may have negative loadings: then the strongest components stay
             rows, lost = lower_rank(rows, rank, 0 if _positive(self.method) else 200)
-        return self._with(Factors(rows), self.modes.copy(), self.store, self.seen), lost
+        return replace(self, factors=Factors(rows), modes=self.modes.copy()), lost
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
         """Return the model without some rows of a mode; positions close up."""
@@ -261,27 +248,12 @@ class Model:
         modes = self.modes.copy()
         modes.labels[mode] = modes.labels[mode].kept(keep)
         store = None if self.store is None else self.store.retire(mode, keep)
-        return self._with(factors, modes, store, self.seen.shrunk(float(keep.mean())))
+        seen = self.seen.shrunk(float(keep.mean()))
+        return replace(self, factors=factors, modes=modes, store=store, seen=seen)
 
     def copy(self) -> Model:
         """Return an independent model; the store is shared, as it is never changed in place."""
-        return self._with(self.factors.copy(), self.modes.copy(), self.store, self.seen)
-
-    def _with(
-        self, factors: Factors, modes: Modes, store: Store | None, seen: DistinctCells
-    ) -> Model:
-        return Model(
-            method=self.method,
-            rules=self.rules,
-            modes=modes,
-            factors=factors,
-            store=store,
-            seen=seen,
-            n_steps=self.n_steps,
-            grown_last=self.grown_last,
-            memory=self.memory,
-            dispersion=self.dispersion,
-        )
+        return replace(self, factors=self.factors.copy(), modes=self.modes.copy())
 
 
 def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -> None:

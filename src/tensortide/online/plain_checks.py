@@ -20,6 +20,7 @@ from tensortide.core.steps.alpha import constant, density, per_size
 from tensortide.core.steps.method import Limits, Method, Recipe, Recursion
 from tensortide.data.sketch import REGISTERS
 from tensortide.methods.registry import METHODS
+from tensortide.online.compose import ties_for
 from tensortide.validate import LARGEST_MODE, check_count, check_number, check_order, check_rank
 
 if TYPE_CHECKING:
@@ -186,8 +187,6 @@ def check_texts(texts: Any) -> None:
 
 def check_ties(method: Method, modes: Modes) -> None:
     """Refuse penalties that the labels do not go with."""
-    from tensortide.online.compose import ties_for
-
     with warnings.catch_warnings(action="ignore"):
         ties_for(method, modes, ((),) * modes.order)
 

@@ -9,10 +9,21 @@ import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.kernels.sorting import count_repeats
+from tensortide.core.losses.standard import check_loss_values, loss_for
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.factors import Factors, RunningGrams
+from tensortide.data.modes import Modes
+from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.errors import InputError
+from tensortide.methods.registry import describe, from_description, method_for
+from tensortide.online.changes import Rules
+from tensortide.online.compose import compose, listed_parts, loss_of
+from tensortide.online.dispersion import Dispersion
+from tensortide.online.estimator import OnlineCP
+from tensortide.online.info import Info
+from tensortide.online.model import Model
 from tensortide.online.plain_checks import (
     check_facts,
     check_floats,
@@ -25,11 +36,7 @@ from tensortide.online.plain_checks import (
 
 if TYPE_CHECKING:
     from tensortide.core.steps.method import Memory
-    from tensortide.core.tensor.factors import RunningGrams
     from tensortide.data.labels import Labels
-    from tensortide.data.sketch import DistinctCells
-    from tensortide.online.dispersion import Dispersion
-    from tensortide.online.estimator import OnlineCP
 
 
 def small_arrays(
@@ -99,10 +106,6 @@ def history_of(arrays: Mapping[str, AnyArray], shape: Shape) -> Store:
 
 def plain_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON knows them."""
-    from tensortide.core.losses.standard import loss_for
-    from tensortide.methods.registry import describe, method_for
-    from tensortide.online.compose import listed_parts
-
     seed = params["seed"]
     if isinstance(seed, np.random.Generator):
         raise InputError("a model whose seed is a Generator cannot be saved; use a number.")
@@ -120,8 +123,6 @@ def plain_params(params: dict[str, Any]) -> dict[str, Any]:
 
 def read_params(plain: dict[str, Any]) -> dict[str, Any]:
     """Return what `plain_params` made plain."""
-    from tensortide.methods.registry import from_description
-
     penalties = {
         mode: [from_description(part) for part in parts]
         for mode, parts in plain.get("penalties") or ()
@@ -141,17 +142,6 @@ def rebuild(
     history: Callable[[], Store],
 ) -> OnlineCP:
     """Build the estimator around a model; `history` is called where the method keeps one."""
-    from tensortide.core.losses.standard import check_loss_values
-    from tensortide.core.tensor.factors import Factors, RunningGrams
-    from tensortide.data.modes import Modes
-    from tensortide.data.sketch import DistinctCells
-    from tensortide.online.changes import Rules
-    from tensortide.online.compose import compose, loss_of
-    from tensortide.online.dispersion import Dispersion
-    from tensortide.online.estimator import OnlineCP
-    from tensortide.online.info import Info
-    from tensortide.online.model import Model
-
     shape = check_facts(facts)
     params = read_params(facts["params"])
     estimator = OnlineCP(**params)
@@ -180,7 +170,7 @@ def rebuild(
         n_steps=facts["n_steps"],
         grown_last=facts["grown_last"],
         memory=memory_of(method, facts, arrays),
-        dispersion=Dispersion(*arrays["dispersion"]) if "dispersion" in arrays else None,
+        dispersion=Dispersion(*arrays.get("dispersion", ())),
     )
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()

@@ -18,6 +18,7 @@ soak: $(VENV)/.dev
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check -q src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

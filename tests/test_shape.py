@@ -100,9 +100,7 @@ def test_records_of_many_fields_are_made_by_name():
 
 
 def test_layers_stand_whole_where_people_look():
-    layers = [
-        layer.replace("tensortide.", "") for layer in _contracts()["contracts"][0]["layers"]
-    ]
+    layers = [layer.replace("tensortide.", "") for layer in _contracts()["contracts"][0]["layers"]]
     for page in ("CONTRIBUTING.md", "docs/architecture.md"):
         text = " ".join((ROOT / page).read_text().split())
         assert all(layer in text for layer in layers), page

@@ -50,8 +50,7 @@ COMPARE = "tensortide.experiments.compare"
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize(
-    "at",
-    ["tensortide.cli.main", "typer", "rich", "numpy", "pyarrow", "numba", COMPARE],
+    "at", ["tensortide.cli.main", "typer", "rich", "numpy", "pyarrow", "numba", COMPARE]
 )
 def test_an_interrupt_while_modules_are_imported_is_one_sentence(tmp_path, start, at):
     source = tmp_path / "a.csv"

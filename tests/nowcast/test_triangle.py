@@ -266,11 +266,7 @@ def falling(totals: bool) -> dict[str, list]:
     """Twenty dates whose increments are 8, 4, 2; or their totals."""
     counts = [8, 12, 14] if totals else [8, 4, 2]
     days = [str(np.datetime64("2021-11-01") + t) for t in range(20)]
-    return {
-        "date": [d for d in days for _ in counts],
-        "delay": [0, 1, 2] * 20,
-        "n": counts * 20,
-    }
+    return {"date": [d for d in days for _ in counts], "delay": [0, 1, 2] * 20, "n": counts * 20}
 
 
 @pytest.mark.parametrize("totals", [False, True])

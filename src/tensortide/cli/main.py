@@ -116,7 +116,7 @@ def track(
         str,
         typer.Option(
             help="A file that is no longer what was learned of it: stop, replace (the run is "
-            "learned again from its files), or new (all of it is taken as new records).",
+            "learned again from its files), or new (all of it is taken as new records)."
         ),
     ] = "stop",
     keep_surprises: Annotated[

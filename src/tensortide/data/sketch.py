@@ -61,10 +61,7 @@ class DistinctCells:
             registers = registers.copy()
             add_hashes(registers, coords.copy())  # kernels take arrays that may be written
         return replace(
-            self,
-            registers=registers,
-            grown=self.grown + n_grown,
-            reported=self.reported + n_cells,
+            self, registers=registers, grown=self.grown + n_grown, reported=self.reported + n_cells
         )
 
     def shrunk(self, share: float) -> DistinctCells:

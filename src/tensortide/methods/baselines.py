@@ -7,15 +7,24 @@ growing mode).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensortide.core.penalties.prox import NonNegative, Nuclear, Penalty
 from tensortide.core.steps.alpha import Schedule, constant, schedule
 from tensortide.core.steps.method import Limits, Recipe, Recursion, Tracking
 from tensortide.validate import check_number
 
-NO_HISTORY_TERM = constant(0.0)
 SLICES = Limits(one_mode=True, new_cells=True)
 COMPLETE_SLICES = Limits(one_mode=True, new_cells=True, complete=True)
 TRACKED = Limits(one_mode=True, new_cells=True, complete=True, listed=True, third_order=True)
+
+
+def _least_squares(name: str, strategy: str, beta: float, sweeps: int) -> Recipe:
+    """Return alternating least squares on all entries, not drawn to the last model."""
+    return Recipe(
+        name=name, keeps_history=True, alpha=constant(0.0), beta=beta, sweeps=sweeps,
+        strategy=strategy,
+    )  # fmt: skip
 
 
 def cpc_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
@@ -35,14 +44,7 @@ def cpc_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recipe(
-        name="cpc_als",
-        keeps_history=True,
-        alpha=NO_HISTORY_TERM,
-        beta=beta,
-        sweeps=sweeps,
-        strategy="rows",
-    )
+    return _least_squares("cpc_als", "rows", beta, sweeps)
 
 
 def em_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
@@ -64,14 +66,7 @@ def em_als(beta: float = 1e-5, sweeps: int = 1) -> Recipe:
     >>> model.predict([[1, 2]]).round(3).tolist()
     [6.0]
     """
-    return Recipe(
-        name="em_als",
-        keeps_history=True,
-        alpha=NO_HISTORY_TERM,
-        beta=beta,
-        sweeps=sweeps,
-        strategy="imputed",
-    )
+    return _least_squares("em_als", "imputed", beta, sweeps)
 
 
 def em_als_decay(gamma: float = 0.99, beta: float = 1e-5, sweeps: int = 1) -> Recipe:
@@ -91,15 +86,7 @@ def em_als_decay(gamma: float = 0.99, beta: float = 1e-5, sweeps: int = 1) -> Re
     >>> model.predict([[1, 2]]).round(1).tolist()
     [9.0]
     """
-    return Recipe(
-        name="em_als_decay",
-        keeps_history=True,
-        alpha=NO_HISTORY_TERM,
-        beta=beta,
-        sweeps=sweeps,
-        strategy="imputed",
-        slice_decay=gamma,
-    )
+    return replace(_least_squares("em_als_decay", "imputed", beta, sweeps), slice_decay=gamma)
 
 
 def online_cpd(beta: float = 1e-5) -> Recursion:
@@ -156,16 +143,9 @@ def mast(
     check_number("eta", eta, least=1e-300)
     check_number("growth", growth, least=1.0)
     return Recipe(
-        name="mast",
-        keeps_history=False,
-        alpha=schedule(alpha),
-        beta=beta,
-        sweeps=sweeps,
-        strategy="auto",
-        penalty=Penalty(Nuclear(nuclear), eta, growth),
-        stop=tol,
-        limits=Limits(new_cells=True),
-    )
+        name="mast", keeps_history=False, alpha=schedule(alpha), beta=beta, sweeps=sweeps,
+        penalty=Penalty(Nuclear(nuclear), eta, growth), stop=tol, limits=Limits(new_cells=True),
+    )  # fmt: skip
 
 
 def cp_stream(
@@ -197,17 +177,10 @@ def cp_stream(
     [6.0]
     """
     return Recipe(
-        name="cp_stream",
-        keeps_history=False,
-        alpha=constant(1.0),
-        beta=beta,
-        sweeps=sweeps,
-        strategy="auto",
-        past_decay=mu,
-        penalty=Penalty(NonNegative()) if non_negative else None,
-        stop=tol,
+        name="cp_stream", keeps_history=False, alpha=constant(1.0), beta=beta, sweeps=sweeps,
+        past_decay=mu, penalty=Penalty(NonNegative()) if non_negative else None, stop=tol,
         limits=SLICES,
-    )
+    )  # fmt: skip
 
 
 def rlst(forgetting: float = 1.0, structured: bool = True, beta: float = 1e-5) -> Tracking:

@@ -6,7 +6,7 @@ import datetime as dt
 import re
 import reprlib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,14 +47,9 @@ def gocpt(
     True
     """
     return Recipe(
-        name="gocpt",
-        keeps_history=True,
-        alpha=schedule(alpha),
-        beta=beta,
-        sweeps=sweeps,
-        strategy=strategy,
-        decay=forgetting,
-    )
+        name="gocpt", keeps_history=True, alpha=schedule(alpha), beta=beta, sweeps=sweeps,
+        strategy=strategy, decay=forgetting,
+    )  # fmt: skip
 
 
 def gocpte(
@@ -73,31 +68,18 @@ def gocpte(
     >>> gocpte(sweeps=2).keeps_history
     False
     """
-    return Recipe(
-        name="gocpte",
-        keeps_history=False,
-        alpha=schedule(alpha),
-        beta=beta,
-        sweeps=sweeps,
-        strategy=strategy,
-        decay=forgetting,
-    )
+    full = gocpt(alpha, beta, sweeps, strategy, forgetting)
+    return replace(full, name="gocpte", keeps_history=False)
 
 
 METHODS: dict[str, Callable[..., Method]] = {
-    "gocpt": gocpt,
-    "gocpte": gocpte,
-    "cpc_als": baselines.cpc_als,
-    "em_als": baselines.em_als,
-    "em_als_decay": baselines.em_als_decay,
-    "online_cpd": baselines.online_cpd,
-    "mast": baselines.mast,
-    "cp_stream": baselines.cp_stream,
-    "rlst": baselines.rlst,
-    "sdt": baselines.sdt,
-    "online_sgd": baselines.online_sgd,
-    "olstec": baselines.olstec,
-}
+    make.__name__: make
+    for make in (
+        gocpt, gocpte, baselines.cpc_als, baselines.em_als, baselines.em_als_decay,
+        baselines.online_cpd, baselines.mast, baselines.cp_stream, baselines.rlst, baselines.sdt,
+        baselines.online_sgd, baselines.olstec,
+    )
+}  # fmt: skip
 FACTORIES.update(METHODS)
 
 _LIST = ", ".join(map(repr, METHODS))
@@ -147,29 +129,11 @@ def shown(method: Any) -> str:
 _PARTS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind
     for kind in (
-        Recipe,
-        Recursion,
-        Tracking,
-        Limits,
-        Penalty,
-        Nuclear,
-        NonNegative,
-        Simplex,
-        Ridge,
-        L1,
-        Smooth,
-        Fixed,
-        Squared,
-        Poisson,
-        NegativeBinomial,
-        Gamma,
-        Bernoulli,
-        Huber,
-        constant,
-        density,
-        per_size,
+        Recipe, Recursion, Tracking, Limits, Penalty, Nuclear, NonNegative, Simplex, Ridge, L1,
+        Smooth, Fixed, Squared, Poisson, NegativeBinomial, Gamma, Bernoulli, Huber, constant,
+        density, per_size,
     )
-}
+}  # fmt: skip
 
 
 def describe(part: Any) -> Any:

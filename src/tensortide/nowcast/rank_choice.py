@@ -30,12 +30,7 @@ class Trials:
         return Trials([copy(spread) for spread in self.spreads])
 
     def best(
-        self,
-        units: Units,
-        snapshot: Snapshot,
-        parts: Sequence[Floats],
-        past: Floats,
-        missed: int,
+        self, units: Units, snapshot: Snapshot, parts: Sequence[Floats], past: Floats, missed: int
     ) -> int | None:
         """Return the model whose past nowcasts are nearest to what is known today; None at first.
 

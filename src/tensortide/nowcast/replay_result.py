@@ -168,10 +168,7 @@ class Replay:
         tables = []
         for model, found in self.quantiles.items():
             day, unit, horizon, level = np.nonzero(np.isfinite(found))
-            columns: dict[str, Any] = {
-                "as_of": self.dates[day],
-                "model": np.full(len(day), model),
-            }
+            columns: dict[str, Any] = {"as_of": self.dates[day], "model": np.full(len(day), model)}
             for k, name in enumerate(self.units.strata):
                 labels = [key[k] for key in self.units.keys]
                 columns[name] = [labels[u] for u in unit]

@@ -182,12 +182,7 @@ def _range(triangle: Triangle, dates: Sequence[Any] | None) -> tuple[int, int]:
 
 
 def _truth(
-    triangle: Triangle,
-    units: Units,
-    whole: Snapshot,
-    scored: Days,
-    days: int,
-    horizons: int,
+    triangle: Triangle, units: Units, whole: Snapshot, scored: Days, days: int, horizons: int
 ) -> Floats:
     """Return the final count of every target; NaN where it is not in the data."""
     if (triangle.strata, triangle.every) != (whole.triangle.strata, whole.triangle.every):

@@ -16,7 +16,7 @@ from tensortide.errors import InputError, NotFittedError
 from tensortide.methods.registry import method_for
 from tensortide.online.compose import compose
 from tensortide.online.info import Info
-from tensortide.online.parameters import NAMES, Absent, Combine, Duplicates, Penalties
+from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
 from tensortide.online.reading import ReadOnlyModel
 from tensortide.validate import check_count, check_factors, check_modes, check_rank
 
@@ -103,8 +103,8 @@ class OnlineCP(ReadOnlyModel):
         """Set constructor parameters; those of a fitted model take effect at the next fit."""
         before = self.get_params()
         for name, value in params.items():
-            if name not in NAMES:
-                raise InputError(f"there is no parameter {name!r}; there are {', '.join(NAMES)}.")
+            if name not in before:
+                raise InputError(f"there is no parameter {name!r}; there are {', '.join(before)}.")
             setattr(self, name, value)
         try:
             self._check()

@@ -18,20 +18,6 @@ Duplicates: TypeAlias = Literal["last", "sum", "mean", "count", "error"]
 Combine: TypeAlias = Literal["replace", "add"]
 Penalties: TypeAlias = Mapping[str | int, Part | Sequence[Part]]
 
-NAMES = (
-    "rank",
-    "method",
-    "modes",
-    "value",
-    "absent",
-    "duplicates",
-    "combine",
-    "loss",
-    "penalties",
-    "seed",
-    "threads",
-)
-
 
 class Parameters:
     """What `OnlineCP` was made with, in scikit-learn's form."""
@@ -50,7 +36,7 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Return the constructor's parameters (scikit-learn's convention)."""
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: getattr(self, name) for name in Parameters.__annotations__}
 
     def _check(self) -> Method:
         check_rank(self.rank)

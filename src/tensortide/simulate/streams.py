@@ -23,16 +23,6 @@ from tensortide.data.batch import Batch
 from tensortide.errors import InputError
 from tensortide.validate import check_choice, check_rank
 
-__all__ = [
-    "LowRank",
-    "Stream",
-    "growth",
-    "low_rank",
-    "random_mask",
-    "reporting",
-    "revise",
-]
-
 KINDS = ("uniform", "normal", "nonnegative")
 _LARGEST_DENSE = 50_000_000
 

@@ -77,9 +77,7 @@ class Prefixes:
             return resume
         last = places[-1]
         if last.part is not None:
-            resume = replace(
-                resume, part=last.part, until=last.position, digest=last.digest or ""
-            )
+            resume = replace(resume, part=last.part, until=last.position, digest=last.digest or "")
         return replace(resume, generation=last.generation)
 
 

@@ -92,9 +92,7 @@ def _count(records: Any) -> int | None:
 
 def read_quarantine(ledger: Ledger) -> list[BadRecord]:
     """Return the bad records that were set aside, oldest first."""
-    rows = ledger.db.execute(
-        "SELECT source, line, reason, record FROM quarantine ORDER BY rowid"
-    )
+    rows = ledger.db.execute("SELECT source, line, reason, record FROM quarantine ORDER BY rowid")
     return [
         BadRecord(source=source, line=line, reason=reason, text=text)
         for source, line, reason, text in rows
@@ -112,9 +110,7 @@ def read_places(ledger: Ledger) -> list[Place]:
 
 def last_link(ledger: Ledger) -> tuple[int, str]:
     """Return number and link of the last line; zero before the first."""
-    found = ledger.db.execute(
-        "SELECT seq, chain FROM batches ORDER BY seq DESC LIMIT 1"
-    ).fetchone()
+    found = ledger.db.execute("SELECT seq, chain FROM batches ORDER BY seq DESC LIMIT 1").fetchone()
     return (0, FIRST) if found is None else (int(found[0]), str(found[1]))
 
 
@@ -135,9 +131,7 @@ def verify_chain(ledger: Ledger) -> int:
                 f"{ledger.folder}: the ledger is damaged: batch {number} is not what was written."
             )
     if bad:
-        raise FileError(
-            f"{ledger.folder}: the ledger is damaged: it has bad records of no batch."
-        )
+        raise FileError(f"{ledger.folder}: the ledger is damaged: it has bad records of no batch.")
     return number
 
 
@@ -147,12 +141,7 @@ def next_number(ledger: Ledger) -> int:
 
 
 def write_batch(
-    ledger: Ledger,
-    kind: str,
-    info: Info,
-    shape: Shape,
-    records: int,
-    line: Line,
+    ledger: Ledger, kind: str, info: Info, shape: Shape, records: int, line: Line
 ) -> tuple[int, str]:
     """Add a line, with its bad records; return its number and its link."""
     last, chain = last_link(ledger)

@@ -165,8 +165,7 @@ class Follower:
             was = start.earlier
             if was.path is not None and (self.tracker.base / was.path).is_file():
                 yield Skipped(
-                    feed.name,
-                    f"holds what was learned of {was.source}, which is another file now",
+                    feed.name, f"holds what was learned of {was.source}, which is another file now"
                 )
         if start.verdict is Verdict.ALIKE and start.earlier is not None:
             other = start.earlier.source

@@ -10,12 +10,7 @@ from weakref import WeakSet
 from tensortide.errors import FileError, NotFittedError
 from tensortide.online.plain_data import read_params
 from tensortide.online.reading import ReadOnlyModel
-from tensortide.tracker.batches import (
-    batches_table,
-    known_batch,
-    read_places,
-    read_quarantine,
-)
+from tensortide.tracker.batches import batches_table, known_batch, read_places, read_quarantine
 from tensortide.tracker.ledger import Ledger
 from tensortide.tracker.state import read_model
 from tensortide.tracker.surprises import KeptSurprise, read_surprises

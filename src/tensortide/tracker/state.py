@@ -136,9 +136,7 @@ def read_arrays(ledger: Ledger, facts: dict[str, Any]) -> dict[str, AnyArray]:
     """Return the small statistics; refuse them if they are not what was written."""
     found = {
         name: np.frombuffer(data, np.dtype(dtype)).reshape(_numbers(shape)).copy()
-        for name, dtype, shape, data in ledger.db.execute(
-            f"SELECT {', '.join(_ARRAY)} FROM arrays"
-        )
+        for name, dtype, shape, data in ledger.db.execute(f"SELECT {', '.join(_ARRAY)} FROM arrays")
     }
     if {name: zlib.crc32(array.tobytes()) for name, array in found.items()} != facts["sums"][
         "arrays"

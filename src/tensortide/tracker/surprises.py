@@ -88,4 +88,3 @@ def read_surprises(ledger: Ledger, count: int = KEPT) -> list[KeptSurprise]:
         )
         for step, cell, value, expected, fresh, low, high, probability, revised in rows
     ]  # fmt: skip
-

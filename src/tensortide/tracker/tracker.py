@@ -15,12 +15,7 @@ from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
 from tensortide.online.plain_data import plain_params, read_params
 from tensortide.sources.resume import Place
-from tensortide.tracker.batches import (
-    Line,
-    known_batch,
-    last_link,
-    warn_of_others,
-)
+from tensortide.tracker.batches import Line, known_batch, last_link, warn_of_others
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
 from tensortide.tracker.history import remove_strays
 from tensortide.tracker.learn_again import adopt_ledger
@@ -29,7 +24,6 @@ from tensortide.tracker.lock import Lock
 from tensortide.tracker.reader import RunReader
 
 if TYPE_CHECKING:
-
     from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.method import Method
     from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties

@@ -279,12 +279,7 @@ class AnyLossObjective:
             raise SolveError(error.reason, mode=mode, position=int(at[error.position])) from None
 
     def _descended(
-        self,
-        mode: int,
-        equations: NormalEquations,
-        ridge: float,
-        start: Floats,
-        still: Flags,
+        self, mode: int, equations: NormalEquations, ridge: float, start: Floats, still: Flags
     ) -> Floats:
         terms = self.terms[mode]
         found = start.copy()
@@ -304,12 +299,7 @@ class AnyLossObjective:
         return found
 
     def _alternated(
-        self,
-        mode: int,
-        equations: NormalEquations,
-        ridge: float,
-        rows: Floats,
-        still: Flags,
+        self, mode: int, equations: NormalEquations, ridge: float, rows: Floats, still: Flags
     ) -> Floats:
         """Take a penalty of the whole factor by its proximal map."""
         prox, tied = self.terms[mode].prox, len(self.ties[mode].pairs) > 0

@@ -54,9 +54,7 @@ def step(
         absent_zero=change.absent_zero or change.complete,
     )
     fade = decay_slices(work, change, recipe.slice_decay)
-    alpha = recipe.decay * check_number(
-        "alpha", recipe.alpha(circumstances(change)), least=0.0
-    )
+    alpha = recipe.decay * check_number("alpha", recipe.alpha(circumstances(change)), least=0.0)
     history = []
     if alpha > 0.0:
         every_row = recipe.rows_needed != "touched" and not recipe.keeps_history
@@ -85,11 +83,7 @@ def step(
 
 
 def _step_general(
-    recipe: Recipe,
-    change: Change,
-    begun: Begun,
-    history: Sequence[BoxTerm],
-    watch: Watch | None,
+    recipe: Recipe, change: Change, begun: Begun, history: Sequence[BoxTerm], watch: Watch | None
 ) -> tuple[float, int]:
     """Sweep with a loss or terms of their own; return the objective and the sweeps made."""
     make_feasible(recipe, change, begun.work, begun.means)

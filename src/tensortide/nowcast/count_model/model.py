@@ -28,12 +28,7 @@ from tensortide.arrays import Floats
 from tensortide.nowcast.count_model.date_prior import date_holds, date_prior
 from tensortide.nowcast.count_model.fit import CountObjective
 from tensortide.nowcast.count_model.start import begin_again, first_state
-from tensortide.nowcast.count_model.state import (
-    CountState,
-    Settings,
-    align_state,
-    cell_weights,
-)
+from tensortide.nowcast.count_model.state import CountState, Settings, align_state, cell_weights
 from tensortide.nowcast.count_model.weekdays import weekday_factors
 from tensortide.nowcast.snapshot import Snapshot
 
@@ -105,11 +100,7 @@ def _objective(
 ) -> CountObjective:
     """Return the objective of a day at its start."""
     prior = date_prior(
-        start.dates,
-        snapshot.n_dates,
-        snapshot.weekdays,
-        start.delays,
-        smooth=settings.smooth_dates,
+        start.dates, snapshot.n_dates, snapshot.weekdays, start.delays, smooth=settings.smooth_dates
     )
     prior = prior.adapt(snapshot, start, date_holds(snapshot, settings))
     start = replace(start, dates=np.maximum(prior.rows, 1e-6))

@@ -70,9 +70,7 @@ def _move_sizes(start: CountState, weekdays: Positions) -> CountState:
         sites.sum() * spread.sum()
     )
     return replace(
-        start,
-        weekday=start.weekday / sizes[:, None],
-        dates=start.dates * sizes[weekdays][:, None],
+        start, weekday=start.weekday / sizes[:, None], dates=start.dates * sizes[weekdays][:, None]
     )
 
 

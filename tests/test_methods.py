@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import tensortide as tt
-from tensortide.methods.registry import shown
+from tensortide.methods.registry import by_name
 from tests.checks import ALL
 
 
@@ -41,10 +41,10 @@ OTHER = {"strategy": "rows", "structured": False, "non_negative": True, "sweeps"
 def test_a_method_shows_exactly_the_parameter_that_was_set(name, parameter):
     make = tt.METHODS[name]
     value = OTHER.get(parameter, 0.37)
-    assert shown(make()) == repr(name)
+    assert by_name(make()) == name
     assert repr(make()) == f"<method {name}>"
     for text in (
-        shown(make(**{parameter: value})),
+        repr(by_name(make(**{parameter: value}))),
         repr(tt.OnlineCP(2, make(**{parameter: value}))),
     ):
         said = tt.constant(value) if parameter == "alpha" else value

@@ -17,7 +17,7 @@ MOST_FIELDS = 4  # of a dataclass that may be made by position
 #: Modules at the root: what every layer may use, and what stands for the whole.
 HALL = {
     "__init__", "__main__", "arrays", "atomic", "datasets", "drawing", "errors", "legacy",
-    "palette", "progress", "validate", "wording",
+    "markup", "palette", "progress", "validate", "wording",
 }  # fmt: skip
 #: Names that say nothing about what is in a file.
 EMPTY_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}

@@ -13,7 +13,7 @@ import tensortide as tt
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.sources.bytestream import ByteStream
 from tensortide.sources.text import TextFeed
-from tensortide.tracker.feeding import FeedOptions, _follower, _one, cut_of, roles_of
+from tensortide.tracker.feeding import FeedOptions, _feed_file, _follower, cut_of, roles_of
 from tensortide.tracker.verify import check_run
 from tests.models import fingerprint
 from tests.sources.samples import by_hand, created, rows, write
@@ -266,9 +266,9 @@ def test_a_step_that_the_ledger_refuses_is_not_known(tmp_path, monkeypatch):
 
         monkeypatch.setattr(run, "take", refuse)
         with pytest.raises(tt.FileError, match="disk is full"):
-            list(_one(follower, tmp_path / "a.csv", options, None))
+            list(_feed_file(follower, tmp_path / "a.csv", options))
         monkeypatch.setattr(run, "take", real)
-        list(_one(follower, tmp_path / "a.csv", options, None))
+        list(_feed_file(follower, tmp_path / "a.csv", options))
         assert history(run) == {("A", 1): 1.0, ("B", 1): 2.0, ("A", 2): 3.0, ("B", 2): 4.0}
 
 
@@ -408,7 +408,7 @@ def _sample(source):
 def _take(run, source, roles, drive):
     """Look at a file once, as `--watch` does each time."""
     follower = _follower(run, roles, drive)
-    for _ in _one(follower, source, drive, None):
+    for _ in _feed_file(follower, source, drive):
         pass
 
 

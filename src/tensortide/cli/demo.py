@@ -153,7 +153,7 @@ def _nowcast(folder: Path, seed: int) -> Table:
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
     found = nowcast.quantiles((0.025, 0.5, 0.975))
     for age in (3, 2, 1, 0):
-        low, middle, high = (f"{v:,.0f}" for v in found.values[0, age])
-        cells = (f"{found.reported[0, age]:,.0f}", middle, f"{low} to {high}")
+        reported, low, middle, high = found.texts(0, age)
+        cells = (reported, middle, f"{low} to {high}")
         table.add_row(str(found.dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
     return table

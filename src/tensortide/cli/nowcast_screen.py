@@ -13,7 +13,7 @@ from tensortide.arrays import Positions
 from tensortide.cli.nowcast_options import NowcastOptions
 from tensortide.errors import InputError
 from tensortide.nowcast.nowcast import Nowcast
-from tensortide.nowcast.replay_result import Replay
+from tensortide.nowcast.replay_result import Replay, score_texts
 
 SHOWN = 14  # dates in the table on the screen
 
@@ -36,8 +36,7 @@ def print_table(nowcast: Nowcast, options: NowcastOptions) -> None:
     for header in ("date", "reported so far", "median", "50 % interval", "95 % interval"):
         table.add_column(header, justify="right")
     for age in live[:SHOWN][::-1]:
-        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found.values[0, age])
-        reported = f"{found.reported[0, age]:,.0f}"
+        reported, low, quarter, middle, three, high = found.texts(0, age)
         cells = (reported, middle, f"{quarter} to {three}", f"{low} to {high}")
         table.add_row(str(found.dates[age]), *cells)
     Console(highlight=False).print(table)
@@ -69,11 +68,7 @@ def print_replay(past: Replay, options: NowcastOptions) -> None:
         if before is not None and row["level"] != before:
             table.add_section()
         before = row["level"]
-        table.add_row(
-            row["level"], row["model"], f"{row['wis']:,.2f}", f"{row['relative_wis']:.2f}",
-            f"{row['coverage_50']:.0%}", f"{row['coverage_95']:.0%}", f"{row['bias']:+,.2f}",
-            f"{row['mae']:,.2f}",
-        )  # fmt: skip
+        table.add_row(*score_texts(row))
     Console(highlight=False).print(table)
     scored = past.scored
     if scored.final < scored.asked:

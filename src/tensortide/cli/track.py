@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
@@ -75,7 +75,8 @@ def run_track(
                 if feed is not None:
                     events = feed_one(tracker, feed, roles, drive)
                 else:
-                    events = feed_files(tracker, sources, roles, drive, told.begin)
+                    drive = replace(drive, on_file=told.begin)
+                    events = feed_files(tracker, sources, roles, drive)
                 for event in events:
                     told.tell(event)
                     if drive.watch and isinstance(event, Taken) and event.bad:
@@ -184,7 +185,7 @@ def _sample(
 def _check_same(tracker: Tracker, asked: ModelOptions, into: Path) -> None:
     """Refuse options that differ from what the run was begun with."""
     from tensortide.core.losses.standard import loss_for
-    from tensortide.methods.registry import method_for, shown
+    from tensortide.methods.registry import by_name, method_for
 
     params = tracker.params
     differences = []
@@ -195,8 +196,8 @@ def _check_same(tracker: Tracker, asked: ModelOptions, into: Path) -> None:
         parts = {"method": method_for, "loss": loss_for}
         same = parts[name](given) == has if name in parts else given == has
         if not same:
-            before = shown(has) if name == "method" else repr(getattr(has, "name", has))
-            differences.append(f"{name} {before}, not {given!r}")
+            before = by_name(has) if name == "method" else getattr(has, "name", has)
+            differences.append(f"{name} {before!r}, not {given!r}")
     if differences:
         raise InputError(
             f"{into}: the run was begun with {'; '.join(differences)}. Leave the options out to go "

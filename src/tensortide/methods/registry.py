@@ -116,14 +116,14 @@ def method_named(name: str) -> Callable[..., Method]:
     raise InputError(f"there is no method {name!r}; method must be one of {_LIST}.")
 
 
-def shown(method: Any) -> str:
-    """Return a method for people: its name, and the parameters where they are not the default.
+def by_name(method: Any) -> Any:
+    """Return a method for people: its name, or all of it where parameters are not the default.
 
-    >>> shown(gocpte()), shown(baselines.olstec(0.5))
-    ("'gocpte'", '<method olstec: forgetting=0.5>')
+    >>> by_name(gocpte()), by_name(baselines.olstec(0.5))
+    ('gocpte', <method olstec: forgetting=0.5>)
     """
     name = getattr(method, "name", None)
-    return repr(name if name in METHODS and METHODS[name]() == method else method)
+    return name if name in METHODS and METHODS[name]() == method else method
 
 
 _PARTS: dict[str, Callable[..., Any]] = {

@@ -51,6 +51,10 @@ class Quantiles(FormerTuple):
     units: Units
     _former: ClassVar[tuple[str, ...]] = ("reported", "mean", "values")
 
+    def texts(self, unit: int, age: int) -> list[str]:
+        """Return what is reported of a target, and its quantiles, as people write counts."""
+        return [f"{v:,.0f}" for v in (self.reported[unit, age], *self.values[unit, age])]
+
     def __repr__(self) -> str:
         """Show how many there are."""
         units, dates, levels = self.values.shape

@@ -35,12 +35,12 @@ LONGEST = 100_000  # days from the first to the last date: more is a typing erro
 class TriangleRules:
     """How a table is to be understood."""
 
-    strata: Sequence[str]
-    max_delay: int | None
-    cumulative: bool
-    every: str
-    duplicates: str
-    early: str
+    strata: Sequence[str] = ()
+    max_delay: int | None = None
+    cumulative: bool = False
+    every: str = "day"
+    duplicates: str = "error"
+    early: str = "error"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -209,3 +209,13 @@ class Replay:
                 for label, part in parts
             ]
         return groups
+
+
+def score_texts(row: Mapping[str, Any]) -> list[str]:
+    """Return a row of a summary by level for people; no relative WIS where there is no base."""
+    relative = row.get("relative_wis")
+    return [
+        row["level"], row["model"], f"{row['wis']:,.2f}",
+        "" if relative is None else f"{relative:.2f}", f"{row['coverage_50']:.0%}",
+        f"{row['coverage_95']:.0%}", f"{row['bias']:+,.2f}", f"{row['mae']:,.2f}",
+    ]  # fmt: skip

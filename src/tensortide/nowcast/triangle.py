@@ -7,7 +7,7 @@ increments at the delay at which they were published.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from tensortide.nowcast.positions import positions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_COLUMNS = ("codes", "dates", "delays", "counts")  # of which a record has one row each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,13 +83,9 @@ class Triangle:
         from tensortide.nowcast.read_triangle import TriangleRules, read_table
 
         rules = TriangleRules(
-            strata=strata,
-            max_delay=max_delay,
-            cumulative=cumulative,
-            every=every,
-            duplicates=duplicates,
-            early=early,
-        )
+            strata=strata, max_delay=max_delay, cumulative=cumulative, every=every,
+            duplicates=duplicates, early=early,
+        )  # fmt: skip
         return read_table(records, reference, report, delay, count, rules)
 
     @classmethod
@@ -106,12 +104,7 @@ class Triangle:
         from tensortide.nowcast.read_triangle import TriangleRules, read_table
 
         rules = TriangleRules(
-            strata=strata,
-            max_delay=max_delay,
-            cumulative=False,
-            every=every,
-            duplicates="sum",
-            early=early,
+            strata=strata, max_delay=max_delay, every=every, duplicates="sum", early=early
         )
         return read_table(records, reference, report, None, None, rules)
 
@@ -166,25 +159,15 @@ class Triangle:
         With `settled` overflow counts too.
         """
         kept = np.ones(len(self.counts), bool) if settled else self.within()
-        axes = [self.axis_of(name) for name in by]
-        sizes = [*(len(self.labels[a]) for a in axes), self.n_dates]
-        places = [*(self.codes[kept, a] for a in axes), self.dates[kept]]
-        flat = np.ravel_multi_index(places, sizes)
-        sums = np.bincount(flat, self.counts[kept], int(np.prod(sizes)))
-        return np.asarray(sums.reshape(sizes))
+        return self._array(by, kept, [(self.dates, self.n_dates)])
 
     def by_delay(self, by: Sequence[str] = ()) -> Floats:
         """Return increments with an axis per stratum of `by`, then dates and delays.
 
         Cells that are not known yet are NaN.
         """
-        axes = [self.axis_of(name) for name in by]
-        kept = self.within()
-        sizes = [*(len(self.labels[a]) for a in axes), self.n_dates, self.max_delay + 1]
-        places = [*(self.codes[kept, a] for a in axes), self.dates[kept], self.delays[kept]]
-        sums = np.bincount(
-            np.ravel_multi_index(places, sizes), self.counts[kept], int(np.prod(sizes))
-        ).reshape(sizes)
+        axes = [(self.dates, self.n_dates), (self.delays, self.max_delay + 1)]
+        sums = self._array(by, self.within(), axes)
         ages = self.n_dates - 1 - np.arange(self.n_dates)
         return np.where(np.arange(self.max_delay + 1) > ages[:, None], np.nan, sums)
 
@@ -303,24 +286,14 @@ class Triangle:
         )
         first = min(self.first, other.first)
         mine, theirs = self.on_axes(labels, first), other.on_axes(labels, first)
-        return replace(
-            mine,
-            codes=np.concatenate([mine.codes, theirs.codes]),
-            dates=np.concatenate([mine.dates, theirs.dates]),
-            delays=np.concatenate([mine.delays, theirs.delays]),
-            counts=np.concatenate([mine.counts, theirs.counts]),
-            last=max(self.last, other.last),
-        ).summed()
+        both: dict[str, Any] = {
+            n: np.concatenate([getattr(t, n) for t in (mine, theirs)]) for n in _COLUMNS
+        }
+        return replace(mine, last=max(self.last, other.last), **both).summed()
 
     def only(self, keep: Flags) -> Triangle:
         """Return the records that are marked, on the same labels and dates."""
-        return replace(
-            self,
-            codes=self.codes[keep],
-            dates=self.dates[keep],
-            delays=self.delays[keep],
-            counts=self.counts[keep],
-        )
+        return replace(self, **{name: getattr(self, name)[keep] for name in _COLUMNS})
 
     def summed(self) -> Triangle:
         """Return each cell once."""
@@ -370,15 +343,21 @@ class Triangle:
             codes[:, axis] = np.searchsorted(used, self.codes[:, axis])
         return replace(self, labels=tuple(labels), codes=codes)
 
-    def _repr_facts(self) -> Mapping[str, Any]:
-        return {
-            "dates": f"{first_days(self.first, self.every)} to {self.as_of_date} by {self.every}",
-            "strata": dict(zip(self.strata, map(len, self.labels), strict=True)) or "none",
-            "max_delay": self.max_delay,
-            "reported": f"{self.counts.sum():,.0f}",
-        }
+    def _array(
+        self, by: Sequence[str], kept: Flags, more: Sequence[tuple[Positions, int]]
+    ) -> Floats:
+        """Return sums of the records that are kept, with an axis per stratum of `by`, and more."""
+        axes = [(self.codes[:, a], len(self.labels[a])) for a in map(self.axis_of, by)]
+        places, sizes = zip(*axes, *more, strict=True)
+        flat = np.ravel_multi_index([place[kept] for place in places], sizes)
+        sums = np.bincount(flat, self.counts[kept], int(np.prod(sizes)))
+        return np.asarray(sums.reshape(sizes))
 
     def __repr__(self) -> str:
         """Show what the triangle covers."""
-        facts = ", ".join(f"{name} {value}" for name, value in self._repr_facts().items())
-        return f"<Triangle: {facts}>"
+        strata = dict(zip(self.strata, map(len, self.labels), strict=True)) or "none"
+        return (
+            f"<Triangle: dates {first_days(self.first, self.every)} to {self.as_of_date} by "
+            f"{self.every}, strata {strata}, max_delay {self.max_delay}, reported "
+            f"{self.counts.sum():,.0f}>"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.errors import InputError, NotFittedError
-from tensortide.methods.registry import shown
+from tensortide.methods.registry import by_name
 from tensortide.online.compose import loss_of
 from tensortide.online.parameters import Parameters
 from tensortide.validate import check_choice, check_count
@@ -219,7 +219,7 @@ class ReadOnlyModel(Parameters):
 
     def __repr__(self) -> str:
         """Show the parameters that matter and what the model has seen."""
-        name, method = type(self).__name__, shown(self.method)
+        name, method = type(self).__name__, repr(by_name(self.method))
         if self._model is None:
             return f"{name}(rank={self.rank}, method={method}, not fitted)"
         names = self._model.modes.names

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.errors import FileError, InputError
 from tensortide.sources.columns import ColumnSpec, without_places
-from tensortide.sources.files import list_files, open_feed
+from tensortide.sources.files import open_feeds
 from tensortide.sources.resume import ResumeAt
 from tensortide.validate import check_columns_exist
 
@@ -24,10 +23,8 @@ def read_cells(modes: Modes, source: str) -> pa.Table:
     wanted = ColumnSpec({n: k.kind for n, k in zip(modes.names, modes.labels, strict=True)}, None)
     if any(kind == "position" for kind in wanted.kinds.values()):
         raise InputError("this run has positions, not labels; ask it from Python.")
-    paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]
     tables = []
-    for path in paths:
-        feed = open_feed(path)
+    for feed in open_feeds(source):
         if feed.names:
             check_columns_exist(feed.names, wanted.names, where=f"{feed.name}: ")
         for piece in feed.pieces(wanted, ResumeAt()):
@@ -35,7 +32,6 @@ def read_cells(modes: Modes, source: str) -> pa.Table:
                 bad = piece.bad[0]
                 raise InputError(f"{feed.name}, {feed.unit} {bad.line}: {bad.reason}.")
             tables.append(without_places(piece.table))
-        feed.close()
     if not tables:
         raise FileError(f"{source if source != '-' else 'standard input'}: there are no cells.")
     return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -70,6 +71,16 @@ def open_feed(path: Path | None, *, growing: bool = False) -> TextFeed | Columna
     if kind in ("parquet", "arrow"):
         return ColumnarFeed(path, kind)
     return TextFeed(path, kind, growing=growing)
+
+
+def open_feeds(source: str) -> Iterator[TextFeed | ColumnarFeed]:
+    """Open a file, the files of a folder in the order of their names, or standard input (-)."""
+    paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]
+    if not paths:
+        raise FileError(f"{source}: has no file of a known kind ({', '.join(sorted(KINDS))}).")
+    for path in paths:
+        with closing(open_feed(path)) as feed:
+            yield feed
 
 
 def _regular(path: Path) -> bool:

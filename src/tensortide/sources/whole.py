@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortide.errors import FileError
 from tensortide.sources.bytestream import complaints
-from tensortide.sources.files import KINDS, list_files, open_feed
+from tensortide.sources.files import open_feeds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,17 +19,10 @@ def read_source(source: str) -> pa.Table:
     """
     import pyarrow as pa
 
-    paths: list[Path | None] = [None] if source == "-" else [*list_files([source])]
-    if not paths:
-        raise FileError(f"{source}: has no file of a known kind ({', '.join(sorted(KINDS))}).")
     tables = []
-    for path in paths:
-        feed = open_feed(path)
-        try:
-            with complaints(feed.name):
-                tables.append(feed.whole())
-        finally:
-            feed.close()
+    for feed in open_feeds(source):
+        with complaints(feed.name):
+            tables.append(feed.whole())
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FeedOptions:
-    """How sources are taken: cut into steps, bad records, the first steps, watching."""
+    """How sources are taken: cut into steps, bad records, the first steps, watching.
+
+    `on_file` is told each file that begins.
+    """
 
     cut: Cut | None = None
     on_bad: str = "stop"
@@ -35,6 +38,7 @@ class FeedOptions:
     every: float = 1.0
     name: str | None = None
     changed_file: str = "stop"
+    on_file: Callable[[Feed], None] = lambda _: None
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -116,24 +120,28 @@ def remember(tracker: Tracker, roles: Roles) -> None:
 
 
 def feed_files(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
-    on_file: Callable[[Feed], None] | None = None,
-) -> Iterator[Taken | Skipped]:  # fmt: skip
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions
+) -> Iterator[Taken | Skipped]:
     """Take all files of the sources in turn; with `watch`, go on until stopped."""
     try:
-        yield from _feed_files(tracker, sources, roles, drive, on_file)
+        yield from _feed_files(tracker, sources, roles, drive)
+        return
     except ChangedFileError as error:
         if drive.changed_file != "replace":
             raise
         changed = str(error).split(": ", 1)[0]
-        yield Skipped(changed, "has changed; the run is learned again from its files as they are")
-        yield from _replace(tracker, sources, roles, drive, on_file)
+    yield Skipped(changed, "has changed; the run is learned again from its files as they are")
+    files = files_of_run(tracker, list_files(sources))
+    with begin_beside(tracker) as side:
+        again = replace(drive, changed_file="stop", first=max(drive.first, first_steps(tracker)))
+        yield from _feed_files(side, files, roles, again)
+        side.close()
+        tracker.adopt_run(side.path)
 
 
 def _feed_files(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
-    on_file: Callable[[Feed], None] | None,
-) -> Iterator[Taken | Skipped]:  # fmt: skip
+    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions
+) -> Iterator[Taken | Skipped]:
     follower = _follower(tracker, roles, drive)
     seen: dict[Path, tuple[int, int]] = {}
     while True:
@@ -147,52 +155,25 @@ def _feed_files(
             if drive.watch and seen.get(path) == now:
                 continue
             seen[path] = now
-            yield from _one(follower, path, drive, on_file)
+            yield from _feed_file(follower, path, drive)
         if not drive.watch:
             yield from follower.finish()
             return
         time.sleep(drive.every)
 
 
-def _replace(
-    tracker: Tracker, sources: Sequence[str | Path], roles: Roles, drive: FeedOptions,
-    on_file: Callable[[Feed], None] | None,
-) -> Iterator[Taken | Skipped]:  # fmt: skip
-    """Learn the run again from its files as they are now, and put it in the place of the old."""
-    files = files_of_run(tracker, list_files(sources))
-    with begin_beside(tracker) as side:
-        again = replace(drive, changed_file="stop", first=max(drive.first, first_steps(tracker)))
-        yield from _feed_files(side, files, roles, again, on_file)
-        side.close()
-        tracker.adopt_run(side.path)
-
-
-def _follower(tracker: Tracker, roles: Roles, drive: FeedOptions) -> Follower:
-    return Follower(
-        tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first,
-        changed=drive.changed_file, growing=drive.watch,
-    )  # fmt: skip
-
-
-def _one(
-    follower: Follower, path: Path, drive: FeedOptions, on_file: Callable[[Feed], None] | None
-) -> Iterator[Taken | Skipped]:
+def _feed_file(follower: Follower, path: Path, drive: FeedOptions) -> Iterator[Taken | Skipped]:
     """Take one file; while watching, a file that cannot be read yet is left for later."""
+    trouble = "cannot be read yet"
     try:
         feed = open_feed(path, growing=drive.watch)
-    except FileError as error:
-        if not drive.watch:
-            raise
-        yield Skipped(str(path), f"cannot be read yet ({error})")
-        return
-    if on_file is not None:
-        on_file(feed)
-    try:
+        drive.on_file(feed)
+        trouble = "cannot be read to its end yet"
         yield from follower.take(feed)
     except FileError as error:
         if not drive.watch or follower.failed:
             raise
-        yield Skipped(str(path), f"cannot be read to its end yet ({error})")
+        yield Skipped(str(path), f"{trouble} ({error})")
 
 
 def feed_one(
@@ -202,6 +183,13 @@ def feed_one(
     follower = _follower(tracker, roles, drive)
     yield from follower.take(feed)
     yield from follower.finish()
+
+
+def _follower(tracker: Tracker, roles: Roles, drive: FeedOptions) -> Follower:
+    return Follower(
+        tracker, roles, quarantine=drive.on_bad == "quarantine", first=drive.first,
+        changed=drive.changed_file, growing=drive.watch,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,26 +206,14 @@ class Summary:
     @classmethod
     def of(cls, events: Iterator[Taken | Skipped]) -> Summary:
         """Run through everything and count."""
-        steps = records = bad = repeated = 0
-        skipped: list[Skipped] = []
-        last = None
-        for event in events:
-            if isinstance(event, Skipped):
-                skipped.append(event)
-                continue
-            last = event
-            if event.info.repeated:
-                repeated += 1
-                continue
-            steps, records, bad = steps + 1, records + event.records, bad + event.bad
+        happened = list(events)
+        taken = [event for event in happened if isinstance(event, Taken)]
+        new = [event for event in taken if not event.info.repeated]
         return cls(
-            steps=steps,
-            records=records,
-            bad=bad,
-            repeated=repeated,
-            skipped=tuple(skipped),
-            last=last,
-        )
+            steps=len(new), records=sum(t.records for t in new), bad=sum(t.bad for t in new),
+            repeated=len(taken) - len(new), last=taken[-1] if taken else None,
+            skipped=tuple(event for event in happened if isinstance(event, Skipped)),
+        )  # fmt: skip
 
 
 def feed_any(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:

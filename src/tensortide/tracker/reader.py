@@ -118,10 +118,10 @@ class RunReader:
 
     def _repr_html_(self) -> str:
         """Show the run in a notebook."""
-        from html import escape
+        from tensortide.markup import strong
 
         model = self.model._repr_html_() if self.fitted else "<div>no data yet</div>"
-        return f"<div>run <strong>{escape(str(self.path))}</strong></div>{model}"
+        return f"<div>run {strong(self.path)}</div>{model}"
 
     def __repr__(self) -> str:
         """Show where it is and what it holds."""

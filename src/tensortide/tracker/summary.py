@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensortide.core.losses.standard import loss_for
-from tensortide.methods.registry import shown
+from tensortide.methods.registry import by_name
 
 if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
@@ -41,7 +41,7 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
         exact = inner.store is not None or seen.grown == seen.reported
     return {
         "run": str(tracker.path),
-        "method": shown(params["method"]).strip("'"),
+        "method": str(by_name(params["method"])),
         "rank": params["rank"],
         "absent": params["absent"],
         "duplicates": params["duplicates"],

@@ -26,24 +26,14 @@ def preparation(method: Method) -> Recipe:
     A recipe lends its strategy, its constraint if it holds block by block, its loss and
     what is said about single modes.
     """
-    name, nothing = "preparation", constant(0.0)
+    plain = Recipe(name="preparation", keeps_history=True, alpha=constant(0.0), beta=method.beta)
     if not isinstance(method, Recipe):
-        return Recipe(name=name, keeps_history=True, alpha=nothing, beta=method.beta)
+        return plain
     within = method.penalty is not None and method.penalty.weight is None
-    penalty = method.penalty if within else None
     return replace(
-        Recipe(
-            name=name,
-            keeps_history=True,
-            alpha=nothing,
-            beta=method.beta,
-            strategy=method.strategy,
-            penalty=penalty,
-        ),
-        loss=method.loss,
-        terms=method.terms,
-        lists_zeros=method.lists_zeros,
-    )
+        plain, strategy=method.strategy, penalty=method.penalty if within else None,
+        loss=method.loss, terms=method.terms, lists_zeros=method.lists_zeros,
+    )  # fmt: skip
 
 
 def begin(method: Method, rows: Sequence[Floats], change: Change) -> Memory:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensortide.arrays import Floats
+from tensortide.markup import escape
 from tensortide.online.components import largest, normalised
 from tensortide.wording import listed, short
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensortide import markup
 from tensortide.nowcast import figures
 from tensortide.nowcast.notes import remarks
-from tensortide.report.pages import html
+from tensortide.nowcast.replay_result import score_texts
 from tensortide.report.pages.shell import page_around, write_page
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def nowcast_html(nowcast: Nowcast, title: str, replay: Replay | None = None) -> 
         "delay-figure": figures.delay_figure(triangle, first),
         "course-figure": figures.delay_course_figure(triangle),
     }
-    sections = [html.header(title, _facts(nowcast)), _today(nowcast), _strata(nowcast)]
+    sections = [markup.header(title, _facts(nowcast)), _today(nowcast), _strata(nowcast)]
     if triangle.every == "day":
         drawn["week-figure"] = figures.nowcast_figure(nowcast, days=7)
     sections += [_delays(first), _triangle()]
@@ -68,50 +69,49 @@ def _newest(nowcast: Nowcast) -> list[tuple[str, str]]:
     found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
     if np.isnan(found.reported[0, 0]):
         return []
-    low, middle, high = (f"{v:,.0f}" for v in found.values[0, 0])
+    reported, low, middle, high = found.texts(0, 0)
     return [
-        (f"reported so far, {words}", f"{found.reported[0, 0]:,.0f}"),
+        (f"reported so far, {words}", reported),
         (f"expected in the end, {words} (95 %: {low} to {high})", middle),
     ]
 
 
-def _notes(nowcast: Nowcast) -> html.Html:
+def _notes(nowcast: Nowcast) -> markup.Html:
     """Tell what is not in the numbers."""
-    told = "".join(map(html.paragraph, remarks(nowcast)))
-    return html.Html(f'<div class="remarks">{told}</div>' if told else "")
+    told = "".join(map(markup.paragraph, remarks(nowcast)))
+    return markup.Html(f'<div class="remarks">{told}</div>' if told else "")
 
 
-def _today(nowcast: Nowcast) -> html.Html:
+def _today(nowcast: Nowcast) -> markup.Html:
     week: list[str] = []
     if nowcast.triangle.every == "day":
         words = "The same as sums of seven days, which have no weekday in them."
-        week = [words, html.figure("week-figure")]
-    return html.section(
+        week = [words, markup.figure("week-figure")]
+    return markup.section(
         "today",
         "Where we stand",
         "Counts of the newest dates are not all in "
         "yet. The dotted line is what has been reported, the ribbon what the final count will "
         "be: it lies in the dark band with a chance of one half, in the light one with 95 %.",
         _notes(nowcast),
-        html.figure("nowcast-figure"),
+        markup.figure("nowcast-figure"),
         *week,
         _table(nowcast),
     )
 
 
-def _table(nowcast: Nowcast) -> html.Html:
+def _table(nowcast: Nowcast) -> markup.Html:
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     found = nowcast.quantiles(levels)
     rows = []
     for age, date in enumerate(found.dates[:_ROWS]):
-        low, quarter, middle, three, high = (f"{v:,.0f}" for v in found.values[0, age])
-        reported = f"{found.reported[0, age]:,.0f}"
+        reported, low, quarter, middle, three, high = found.texts(0, age)
         rows.append((date, reported, middle, f"{quarter} to {three}", f"{low} to {high}"))
     head = ("date", "reported so far", "median", "50 % interval", "95 % interval")
-    return html.table(head, rows, ("", html.NUMBER))
+    return markup.table(head, rows, ("", markup.NUMBER))
 
 
-def _strata(nowcast: Nowcast) -> html.Html:
+def _strata(nowcast: Nowcast) -> markup.Html:
     """Tell what the last seven dates come to, by each label of each stratum."""
     days = 7 if nowcast.triangle.every == "day" else 1
     found = nowcast.quantiles((0.025, 0.5, 0.975), days=days)
@@ -121,38 +121,37 @@ def _strata(nowcast: Nowcast) -> html.Html:
         for u, key in enumerate(nowcast.units.keys):
             if [k for k, part in enumerate(key) if part is not None] != [axis]:
                 continue
-            reported = found.reported[u, 0]
-            if np.isnan(reported):  # there have not been seven dates yet
+            if np.isnan(found.reported[u, 0]):  # there have not been seven dates yet
                 continue
-            low, middle, high = (f"{v:,.0f}" for v in found.values[u, 0])
-            rows.append((key[axis], f"{reported:,.0f}", middle, f"{low} to {high}"))
+            reported, low, middle, high = found.texts(u, 0)
+            rows.append((key[axis], reported, middle, f"{low} to {high}"))
         if rows:
             head = ("", "reported so far", "median", "95 % interval")
-            parts += [html.heading(name), html.table(head, rows, ("", html.NUMBER))]
+            parts += [markup.heading(name), markup.table(head, rows, ("", markup.NUMBER))]
     if not parts:
-        return html.Html()
+        return markup.Html()
     span = "The last seven dates together." if days == 7 else "The last date."
-    return html.section("strata", f"By {' and '.join(nowcast.units.strata)}", span, *parts)
+    return markup.section("strata", f"By {' and '.join(nowcast.units.strata)}", span, *parts)
 
 
-def _delays(stratum: str | None) -> html.Html:
+def _delays(stratum: str | None) -> markup.Html:
     by = "" if stratum is None else f" by {stratum} (the largest)"
-    return html.section(
+    return markup.section(
         "delays",
         "How late reports come",
         f"Share of the final count that is out after each delay{by}, of dates that are complete.",
-        html.figure("delay-figure"),
+        markup.figure("delay-figure"),
         "The same over time: if these lines move, reporting has become faster or slower.",
-        html.figure("course-figure"),
+        markup.figure("course-figure"),
     )
 
 
-def _triangle() -> html.Html:
-    return html.section(
+def _triangle() -> markup.Html:
+    return markup.section(
         "triangle",
         "The triangle",
         "New counts by reference date and delay; the empty corner is what is still to come.",
-        html.figure("triangle-figure"),
+        markup.figure("triangle-figure"),
     )
 
 
@@ -164,32 +163,18 @@ def _scored(replay: Replay) -> str:
     return f" ({of_whole}: the others are not final yet)"
 
 
-def _past(replay: Replay) -> html.Html:
-    rows = []
-    for row in replay.summary().to_pylist():
-        relative = row.get("relative_wis")
-        rows.append(
-            (
-                row["level"],
-                row["model"],
-                f"{row['wis']:,.2f}",
-                "" if relative is None else f"{relative:.2f}",
-                f"{row['coverage_50']:.0%}",
-                f"{row['coverage_95']:.0%}",
-                f"{row['bias']:+,.2f}",
-                f"{row['mae']:,.2f}",
-            )
-        )
+def _past(replay: Replay) -> markup.Html:
+    rows = map(score_texts, replay.summary().to_pylist())
     head = ("level", "model", "WIS", "relative", "50 % covers", "95 % covers", "bias", "MAE")
     every, dates = replay.every, replay.dates
     what = f"single {every}s" if replay.days == 1 else f"sums of {replay.days} {every}s"
-    return html.section(
+    return markup.section(
         "past",
         "How good it would have been",
         f"Every {every} from {dates[0]} to {dates[-1]} was nowcast with what was known then, and "
         f"scored by what came later{_scored(replay)}. Targets are {what}. WIS is the weighted "
         "interval score (lower is better), relative to the chain-ladder; the pictures are about "
         "all strata together.",
-        html.table(head, rows, ("", "", html.NUMBER)),
-        *map(html.figure, ("wis-figure", "coverage-figure", "coverage-95-figure")),
+        markup.table(head, rows, ("", "", markup.NUMBER)),
+        *map(markup.figure, ("wis-figure", "coverage-figure", "coverage-95-figure")),
     )

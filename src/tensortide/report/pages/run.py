@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensortide import markup
 from tensortide.report.figures.panels import Component, components
 from tensortide.report.figures.run import (
     AVERAGED,
@@ -13,7 +14,6 @@ from tensortide.report.figures.run import (
     error_figure,
     labels_figure,
 )
-from tensortide.report.pages import html
 from tensortide.report.pages.shell import page_around, write_page
 from tensortide.tracker.summary import summarise
 from tensortide.wording import counted, listed, short
@@ -40,7 +40,7 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
     }
     name = title or f"Report on {tracker.path.resolve().name}"
     body = [
-        html.header(name, _facts(facts)),
+        markup.header(name, _facts(facts)),
         _what(tracker, facts),
         _growth(facts, course),
         _fit(facts),
@@ -66,10 +66,10 @@ def _plural(name: str, count: int) -> str:
     return f"{name} labels" if count != 1 else f"{name} label"
 
 
-def _what(tracker: Tracker, facts: dict[str, Any]) -> html.Html:
+def _what(tracker: Tracker, facts: dict[str, Any]) -> markup.Html:
     title = "What the data are"
     if not facts["steps"]:
-        return html.section("what", title, "Nothing has come yet.")
+        return markup.section("what", title, "Nothing has come yet.")
     modes = listed([m["name"] for m in facts["modes"]])
     value = facts["value"] or "number of records"
     sources = [Path(s["name"]).name for s in facts["sources"]]
@@ -77,15 +77,16 @@ def _what(tracker: Tracker, facts: dict[str, Any]) -> html.Html:
     absent = "zero" if facts["absent"] == "zero" else "unknown"
     known = "exactly" if facts["exact"] else "about"
     text = (
-        f"The data are values of {html.strong(value)} by {html.strong(modes)}{html.escaped(where)}"
-        f". {facts['records']:,} records were learned in {counted(facts['steps'], 'step')} between "
-        f"{facts['first']} and {facts['last']} UTC. They report {known} {facts['entries']:,} "
-        f"different cells; a cell that nobody reported counts as {absent}."
+        f"The data are values of {markup.strong(value)} by {markup.strong(modes)}"
+        f"{markup.escape(where)}. {facts['records']:,} records were learned in "
+        f"{counted(facts['steps'], 'step')} between {facts['first']} and {facts['last']} UTC. They "
+        f"report {known} {facts['entries']:,} different cells; a cell that "
+        f"nobody reported counts as {absent}."
     )
-    return html.section("what", title, html.paragraph(html.Html(text)), _ranges(tracker))
+    return markup.section("what", title, markup.paragraph(markup.Html(text)), _ranges(tracker))
 
 
-def _ranges(tracker: Tracker) -> html.Html:
+def _ranges(tracker: Tracker) -> markup.Html:
     """Tell of each mode how many labels it has and which."""
     modes = tracker.model._fitted().modes
     rows = []
@@ -98,54 +99,54 @@ def _ranges(tracker: Tracker) -> html.Html:
             array = labels.array()
             which = f"{array.min()} to {array.max()}"
         rows.append((name, labels.kind, f"{size:,}", which))
-    return html.table(("mode", "kind", "labels", "which"), rows, ("", "", html.NUMBER, "wrap"))
+    return markup.table(("mode", "kind", "labels", "which"), rows, ("", "", markup.NUMBER, "wrap"))
 
 
 def _too_few(facts: dict[str, Any]) -> bool:
     return int(facts["steps"]) < 2
 
 
-def _growth(facts: dict[str, Any], course: Course) -> html.Html:
+def _growth(facts: dict[str, Any], course: Course) -> markup.Html:
     title = "How it grew"
     if _too_few(facts):
         few = "There are too few steps to draw: the pictures begin with the second."
-        return html.section("growth", title, few)
+        return markup.section("growth", title, few)
     old = (
         "Late values fill holes, and published values are revised."
         if course.keeps_history
         else "Late values fill holes and published values are revised; a model without history "
         "cannot tell one from the other."
     )
-    return html.section(
+    return markup.section(
         "growth",
         title,
         "Labels of each mode over time (the axis counts in tens, hundreds, thousands).",
-        html.figure("labels-figure"),
+        markup.figure("labels-figure"),
         f"What each step after the first one brought. {old}",
-        html.figure("entries-figure"),
+        markup.figure("entries-figure"),
     )
 
 
-def _fit(facts: dict[str, Any]) -> html.Html:
+def _fit(facts: dict[str, Any]) -> markup.Html:
     text = "Every step is predicted before it is learned; the error is what the prediction missed, "
     text += "as a share of the size of the values. A new label has to be guessed at first."
     if facts["fitness"] is not None:
         over, missed = counted(facts["fitness_steps"], "step"), f"{1 - facts['fitness']:.0%}"
-        text += f" Over the last {over} it was {html.strong(missed)}"
+        text += f" Over the last {over} it was {markup.strong(missed)}"
         if facts["learned"] is not None:
             text += f", and {1 - facts['learned']:.0%} after learning"
         text += "."
-    parts = [html.paragraph(html.Html(text))]
+    parts = [markup.paragraph(markup.Html(text))]
     if not _too_few(facts):
         below = (
             f"Dots: single steps. Line: mean of {AVERAGED} steps. Single steps with errors far "
             "above all others lie outside the picture."
         )
-        parts += [html.figure("error-figure"), html.paragraph(below, "soft")]
-    return html.section("fit", "How well it fits", *parts)
+        parts += [markup.figure("error-figure"), markup.paragraph(below, "soft")]
+    return markup.section("fit", "How well it fits", *parts)
 
 
-def _components(found: list[Component]) -> html.Html:
+def _components(found: list[Component]) -> markup.Html:
     parts = [
         f"The model is a sum of {counted(len(found), 'component')}, strongest first. In each, a "
         "panel shows how much every label takes part: a line where labels have an order, else "
@@ -153,35 +154,35 @@ def _components(found: list[Component]) -> html.Html:
     ]
     for c in found:
         panels = "".join(
-            f'<div class="panel">{html.strong(name)}{drawn}</div>' for name, drawn in c.panels
+            f'<div class="panel">{markup.strong(name)}{drawn}</div>' for name, drawn in c.panels
         )
-        title = html.heading(f"{c.number}. {c.title or 'empty so far'}")
+        title = markup.heading(f"{c.number}. {c.title or 'empty so far'}")
         parts.append(
-            html.Html(
+            markup.Html(
                 f'<div class="component">{title}<div class="soft">strength '
                 f'{c.share:.0%} of all</div><div class="panels">{panels}</div></div>'
             )
         )
-    return html.section("components", "What it is made of", *parts)
+    return markup.section("components", "What it is made of", *parts)
 
 
-def _surprises(tracker: Tracker) -> html.Html:
+def _surprises(tracker: Tracker) -> markup.Html:
     name, title = "surprises", "The largest surprises"
     if not tracker.options["keep_surprises"]:
         none = (
             "These would be raw values, and this run keeps none; track it with --keep-surprises "
             "to see them from then on."
         )
-        return html.section(name, title, none)
+        return markup.section(name, title, none)
     found = tracker.surprises()[:_SURPRISES]
     if not found:
-        return html.section(name, title, "There are none yet.")
+        return markup.section(name, title, "There are none yet.")
     modes = list(found[0].cell)
     rows = []
     for s in found:
         new = dict.fromkeys(s.fresh, " <span class=soft>new</span>")
         cells = [
-            html.Html(html.escaped(short(label, 28)) + new.get(mode, ""))
+            markup.Html(markup.escape(short(label, 28)) + new.get(mode, ""))
             for mode, label in s.cell.items()
         ]
         came = f"{s.value:,.4g}" + (" (corrected)" if s.revised else "")
@@ -189,13 +190,13 @@ def _surprises(tracker: Tracker) -> html.Html:
         chance = "" if s.probability is None else _chance(s.probability)
         rows.append((*cells, came, f"{s.expected:,.4g}", span, chance, f"{s.step:,}"))
     head = (*modes, "came", "expected", "95 % range", "chance", "step")
-    return html.section(
+    return markup.section(
         name,
         title,
         "Values and corrections that fitted least what the model expected before it "
         "learned them, the least likely first. (On a narrow screen the table can be moved "
         "sideways.)",
-        html.table(head, rows, (*[""] * len(modes), html.NUMBER)),
+        markup.table(head, rows, (*[""] * len(modes), markup.NUMBER)),
     )
 
 
@@ -206,7 +207,7 @@ def _chance(probability: float) -> str:
     return "1 in " + (f"{1 / probability:,.0f}" if probability > 1e-7 else "over 10 million")
 
 
-def _settings(tracker: Tracker, facts: dict[str, Any]) -> html.Html:
+def _settings(tracker: Tracker, facts: dict[str, Any]) -> markup.Html:
     roles = tracker.options.get("roles") or {}
     cut = roles.get("cut") or {}
     steps = "one step a batch"
@@ -226,7 +227,7 @@ def _settings(tracker: Tracker, facts: dict[str, Any]) -> html.Html:
         ("seed", facts["seed"]),
         ("size on the disk", f"{facts['bytes'] / 1e6:.1f} MB"),
     ]
-    return html.section("settings", "Settings", html.table((), rows))
+    return markup.section("settings", "Settings", markup.table((), rows))
 
 
 def _some(names: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensortide
 from tensortide.atomic import write_whole
-from tensortide.report.pages.html import escaped
+from tensortide.markup import escape
 
 
 def write_page(page: str, out: Path) -> int:
@@ -27,7 +27,7 @@ def page_around(title: str, body: str, figures: dict[str, Any]) -> str:
 
     library = base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
     return _PAGE.format(
-        title=escaped(title),
+        title=escape(title),
         css=_resource("page.css"),
         body=body,
         version=tensortide.__version__,

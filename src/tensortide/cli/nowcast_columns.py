@@ -48,24 +48,15 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
                 "(leave out --line-list if it holds counts)",
                 soft_wrap=True,
             )
+        rules = {name: options[name] for name in ("max_delay", "every", "early")}
         return Triangle.from_line_list(
-            table,
-            reference=found.reference or "",
-            report=found.report,
-            strata=found.strata,
-            max_delay=options["max_delay"],
-            every=options["every"],
-            early=options["early"],
-        )
+            table, reference=found.reference or "", report=found.report, strata=found.strata,
+            **rules,
+        )  # fmt: skip
     return Triangle.from_table(
-        table,
-        reference=found.reference or "",
-        report=found.report,
-        delay=found.delay,
-        count=found.count or "count",
-        strata=found.strata,
-        **options,
-    )
+        table, reference=found.reference or "", report=found.report, delay=found.delay,
+        count=found.count or "count", strata=found.strata, **options,
+    )  # fmt: skip
 
 
 def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:

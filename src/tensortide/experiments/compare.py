@@ -16,7 +16,7 @@ from tensortide.errors import InputError, TensortideError
 from tensortide.experiments.cut_table import Held, Steps, cut
 from tensortide.methods.registry import METHODS
 from tensortide.online.estimator import OnlineCP
-from tensortide.online.score import fitness
+from tensortide.online.score import fitness, norm, share_missed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,12 +99,12 @@ class _Share:
     def add(self, missed: float, size: float) -> float | None:
         """Count a step (two norms) and return its own share."""
         self.squares.append((missed**2, size**2))
-        return missed / size if size > 0.0 else None
+        return share_missed(missed, size)
 
     def total(self) -> float | None:
         """Return the share over all steps."""
         missed, size = np.array(self.squares).sum(axis=0)
-        return float(np.sqrt(missed / size)) if size > 0.0 else None
+        return share_missed(float(np.sqrt(missed)), float(np.sqrt(size)))
 
     def spread(self) -> float | None:
         """Return the standard error of the share: the jackknife, leaving out one step each."""
@@ -178,8 +178,7 @@ def _missed(model: OnlineCP, held: Held) -> tuple[float, float]:
         return 0.0, 0.0
     y = model.predict(held.labels, unknown="nan")
     known = np.isfinite(y) & np.isfinite(held.values)
-    gap = held.values[known] - y[known]
-    return float(np.linalg.norm(gap)), float(np.linalg.norm(held.values[known]))
+    return norm(held.values[known] - y[known]), norm(held.values[known])
 
 
 def final_cells(task: Task, steps: Steps) -> tuple[Any, Floats]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensortide.arrays import Flags, Floats
 from tensortide.core.tensor.dense_box import box_values, khatri_rao
+from tensortide.online.score import fitness
 
 
 class RunningFitness:
@@ -49,5 +50,4 @@ class RunningFitness:
 def fitness_of_known(x: Floats, factors: Sequence[Floats]) -> float:
     """Return the fitness on all cells of x that are not NaN, x being as large as the model."""
     known = ~np.isnan(x)
-    y = box_values(factors).reshape(x.shape)
-    return float(1.0 - np.linalg.norm((x - y)[known]) / np.linalg.norm(x[known]))
+    return fitness(x[known], box_values(factors).reshape(x.shape)[known])

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensortide.arrays import Floats, Positions
-from tensortide.core.losses.standard import Loss, loss_for
+from tensortide.core.losses.standard import loss_for
 from tensortide.core.penalties.parts import Fixed, Part, Ties
-from tensortide.core.steps.method import Method, Recipe, with_parts
+from tensortide.core.steps.method import Method, with_parts
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, TensortideWarning
 from tensortide.validate import brief
@@ -58,18 +58,12 @@ def compose(
     return with_parts(method, loss_for(loss), parts_given, absent_zero=absent == "zero")
 
 
-def loss_of(method: Method) -> Loss:
-    """Return the loss of a method."""
-    return method.loss if isinstance(method, Recipe) else loss_for("squared")
-
-
 def ties_for(method: Method, modes: Modes, fresh: Sequence[Sequence[Any]]) -> tuple[Ties, ...]:
     """Return what the labels, new ones included, make of the terms of each mode."""
-    terms = method.terms if isinstance(method, Recipe) else ()
-    if not any(t.smooth or t.fixed for t in terms):
+    if not any(t.smooth or t.fixed for t in method.terms):
         return ()
     ties = []
-    for mode, term in enumerate(terms):
+    for mode, term in enumerate(method.terms):
         pairs, weights = [np.empty((0, 2), np.int64)], [np.empty(0)]
         for smooth in term.smooth:
             found, share = _neighbours(modes, mode, fresh[mode], smooth.period)

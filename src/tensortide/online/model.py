@@ -17,7 +17,7 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.losses.standard import check_loss_values, check_unit
 from tensortide.core.steps.flows import begin, preparation, step
-from tensortide.core.steps.method import Memory, Method, Recipe
+from tensortide.core.steps.method import Memory, Method
 from tensortide.core.steps.outcome import begin_step, commit, undo
 from tensortide.core.steps.prepare import Effort, Prepared, prepare
 from tensortide.core.steps.rank import lower_rank, raise_rank, revive
@@ -31,7 +31,7 @@ from tensortide.data.store import Store
 from tensortide.errors import InputError, SolveError, TensortideWarning
 from tensortide.methods.limits import check_first, check_no_memory, check_step
 from tensortide.online.changes import BatchChange, Rules, first_change, next_change
-from tensortide.online.compose import loss_of, ties_for
+from tensortide.online.compose import ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.info import Info
 from tensortide.online.plan import Plan, report_step
@@ -71,7 +71,7 @@ class Model:
         """Make a model from first data, from random factors or from those given."""
         shape = arrival.new_shape
         change = first_change(rules, arrival)
-        cells, loss = change.cells, loss_of(method)
+        cells, loss = change.cells, method.loss
         check_loss_values(loss, cells.values)
         check_unit(loss, cells.values)
         known = modes.copy()
@@ -148,7 +148,7 @@ class Model:
         Where slices fade by age, it stays the one that grew first.
         """
         growing = arrival.grown_mode()
-        if isinstance(self.method, Recipe) and self.method.slice_decay < 1.0 and self.n_steps > 1:
+        if self.method.slice_decay < 1.0 and self.n_steps > 1:
             growing = None
         return self.grown_last if growing is None else growing
 
@@ -164,7 +164,7 @@ class Model:
             return None
         read = self.factors.rows_read
         change = next_change(self, arrival, retract)
-        check_loss_values(loss_of(self.method), change.values)
+        check_loss_values(self.method.loss, change.values)
         change = replace(change, ties=ties_for(self.method, self.modes, arrival.fresh))
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.method, self.modes, arrival, change, established)
@@ -177,7 +177,7 @@ class Model:
             seen = change.count(seen, arrival, repeats=not self.method.limits.new_cells)
         else:
             store = change.absorbed.store
-        judged = Judged.of(change, outcome.predicted, loss_of(self.method), self.dispersion)
+        judged = Judged.of(change, outcome.predicted, self.method.loss, self.dispersion)
         info = report_step(self.n_steps + 1, judged, outcome, arrival, self.modes, retract)
         return Plan(
             arrival=arrival,
@@ -196,7 +196,7 @@ class Model:
         """Return how a batch compares with what the model expects; nothing is learned."""
         read = self.factors.rows_read
         change = next_change(self, arrival, None)
-        loss = loss_of(self.method)
+        loss = self.method.loss
         check_loss_values(loss, change.values)
         begun = begin_step(self.factors, change)
         self.factors.rows_read = read
@@ -259,8 +259,8 @@ class Model:
 def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -> None:
     """Refuse first factors that the loss or a constraint excludes."""
     for mode, rows in enumerate(given or ()):
-        terms = method.terms if isinstance(method, Recipe) else ()
-        if (rows < 0.0).any() and (loss_of(method).positive or (terms and terms[mode].nonnegative)):
+        held = method.terms and method.terms[mode].nonnegative
+        if (rows < 0.0).any() and (method.loss.positive or held):
             raise InputError(
                 f"init has negative loadings in mode {modes.names[mode]!r}, which its loss or "
                 "constraint excludes."
@@ -269,13 +269,12 @@ def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -
 
 def _positive(method: Method) -> bool:
     """Tell whether the factors of a method must not be negative."""
-    terms = method.terms if isinstance(method, Recipe) else ()
-    return loss_of(method).positive or any(t.nonnegative for t in terms)
+    return method.loss.positive or any(t.nonnegative for t in method.terms)
 
 
 def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) -> Sequence[Floats]:
     """Give components that first data could not feed another chance; penalties give none."""
-    if isinstance(method, Recipe) and method.terms:
+    if method.terms:
         return rows
     return revive(rows, rng, positive=_positive(method))
 

@@ -19,7 +19,7 @@ from tensortide.data.store import Store
 from tensortide.errors import InputError
 from tensortide.methods.registry import describe, from_description, method_for
 from tensortide.online.changes import Rules
-from tensortide.online.compose import compose, listed_parts, loss_of
+from tensortide.online.compose import compose, listed_parts
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
@@ -159,7 +159,7 @@ def rebuild(
     check_ties(composed, modes)
     store = history() if method.keeps_history else None
     if store is not None:
-        check_loss_values(loss_of(composed), store.entries.all_values())
+        check_loss_values(composed.loss, store.entries.all_values())
     estimator._model = Model(
         method=composed,
         rules=Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),

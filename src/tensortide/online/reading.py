@@ -11,7 +11,6 @@ import numpy as np
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.errors import InputError, NotFittedError
 from tensortide.methods.registry import by_name
-from tensortide.online.compose import loss_of
 from tensortide.online.parameters import Parameters
 from tensortide.validate import check_choice, check_count
 
@@ -75,7 +74,7 @@ class ReadOnlyModel(Parameters):
         lost = positions[:, 0] < 0
         values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
         if scale == "mean":
-            values = loss_of(model.method).mean(values)
+            values = model.method.loss.mean(values)
         values[lost] = np.nan
         return values
 
@@ -112,7 +111,7 @@ class ReadOnlyModel(Parameters):
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
         cells = distinct(model.rules, arrival)
-        values = loss_of(model.method).mean(values_at(model.rows(), cells.coords))
+        values = model.method.loss.mean(values_at(model.rows(), cells.coords))
         return fitness(cells.values, values)
 
     def components(self, top: int = 10) -> pa.Table:
@@ -143,7 +142,7 @@ class ReadOnlyModel(Parameters):
         check_choice("scale", scale, get_args(Scale))
         model = self._fitted()
         values = dense_box(model.rows(), model.modes, labels, max_cells)
-        return loss_of(model.method).mean(values) if scale == "mean" else values
+        return model.method.loss.mean(values) if scale == "mean" else values
 
     def to_cp_tensor(self) -> tuple[Floats, list[Floats]]:
         """Return (weights, factors), which tensorly's CPTensor takes."""

@@ -32,8 +32,8 @@ def fitness(values: Floats, predicted: Floats) -> float:
     >>> fitness(np.array([3.0, 4.0]), np.array([3.0, 4.0]))
     1.0
     """
-    gap = values - predicted
-    size, error = math.sqrt(values @ values), math.sqrt(gap @ gap)
-    if size == 0.0:
-        return 1.0 if error == 0.0 else -math.inf
-    return 1.0 - error / size
+    missed = norm(values - predicted)
+    share = share_missed(missed, norm(values))
+    if share is None:
+        return 1.0 if missed == 0.0 else -math.inf
+    return 1.0 - share

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortide.errors import FileError, InputError, NotFittedError
+from tensortide.methods.registry import method_for
 from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
-from tensortide.online.plain_data import plain_params, read_params
+from tensortide.online.plain_data import plain_params
 from tensortide.sources.resume import Place
 from tensortide.tracker.batches import Line, known_batch, last_link, warn_of_others
 from tensortide.tracker.commit import commit_first, commit_step, commit_whole
@@ -93,9 +94,11 @@ class Tracker(RunReader):
             rank, method, modes=modes, value=value, absent=absent, duplicates=duplicates,
             combine=combine, loss=loss, penalties=penalties, seed=seed, threads=threads,
         )  # fmt: skip
-        params = plain_params(estimator.get_params())
-        keeps = read_params(params)["method"].keeps_history
-        options = {"keep_surprises": keeps if keep_surprises is None else bool(keep_surprises)}
+        keeps = method_for(method).keeps_history if keep_surprises is None else keep_surprises
+        meta = {
+            "params": plain_params(estimator.get_params()),
+            "options": {"keep_surprises": bool(keeps)},
+        }
         folder = make_folder(Path(path))
         lock = Lock(folder, wait=wait)
         try:
@@ -103,7 +106,7 @@ class Tracker(RunReader):
                 raise FileError(
                     f"{folder}: there is a run already; open it, or choose another folder."
                 )
-            Ledger.create(folder, {"params": params, "options": options})
+            Ledger.create(folder, meta)
         except BaseException:
             lock.release()
             raise

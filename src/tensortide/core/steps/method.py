@@ -180,7 +180,10 @@ class _OfSlices(_Shown):
 
     keeps_history: ClassVar[bool] = False
     entry_decay: ClassVar[float] = 1.0  # of entries kept: there are none
+    slice_decay: ClassVar[float] = 1.0
     rows_needed: ClassVar[str] = "slices"
+    loss: ClassVar[Loss] = SQUARED
+    terms: ClassVar[tuple[Terms, ...]] = ()
 
     name: str
     decay: float = 1.0

@@ -310,17 +310,9 @@ def compare_methods(
 
     names = [name.strip() for name in modes.split(",")]
     task = Task(
-        table=read_source(source),
-        modes=names,
-        value=value,
-        step_by=step_by or names[-1],
-        rank=rank,
-        start=start,
-        absent=absent,
-        duplicates=duplicates,
-        seed=seed,
-        hold_out=hold_out,
-    )
+        table=read_source(source), modes=names, value=value, step_by=step_by or names[-1],
+        rank=rank, start=start, absent=absent, duplicates=duplicates, seed=seed, hold_out=hold_out,
+    )  # fmt: skip
     title = "standard input" if source == "-" else Path(source).name
     run_compare(task, title=title, methods=methods, picture=picture, as_json=as_json)
 

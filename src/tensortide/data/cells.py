@@ -28,12 +28,9 @@ class Cells:
         """Return the cells of a box without listing them."""
         nothing = np.empty((0, len(block.shape)), np.int32)
         return cls(
-            coords=nothing,
-            values=block.values.ravel(),
-            weights=NO_WEIGHTS,
-            shape=block.shape,
+            coords=nothing, values=block.values.ravel(), weights=NO_WEIGHTS, shape=block.shape,
             n_duplicates=0,
-        )
+        )  # fmt: skip
 
     def fill(self, n_cells: int) -> bool:
         """Tell whether these are as many cells as there are, all with weight one."""

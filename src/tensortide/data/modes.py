@@ -180,6 +180,12 @@ class Modes:
             raise InputError(f"mode {name!r} has no label {int(position)!r}.")
         return positions.astype(np.int64)
 
+    def label(self, mode: int, position: int, arrival: Arrival) -> Any:
+        """Return the label at a position of a mode, which may be one that has just come."""
+        labels, old = self.labels[mode], arrival.old_shape[mode]
+        known = position < len(labels)
+        return labels.label(position) if known else arrival.fresh[mode][position - old]
+
     def no_records(self, value: str) -> Any:
         """Return records in the form of these modes that are none."""
         if self.labels[0].kind == "position":

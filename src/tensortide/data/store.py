@@ -187,15 +187,7 @@ def _merged(
         np.empty(size if weighted else 0),
     )
     merge(
-        order.others,
-        values,
-        weights,
-        where[fresh],
-        new.others[fresh],
-        new.values[fresh],
-        new_weights[fresh] if weighted else new_weights,
-        out.others,
-        out.values,
-        out.weights,
-    )
+        order.others, values, weights, where[fresh], new.others[fresh], new.values[fresh],
+        new_weights[fresh] if weighted else new_weights, out.others, out.values, out.weights,
+    )  # fmt: skip
     return out, found, before

@@ -50,17 +50,11 @@ def read_chainladder(triangle: Any) -> Triangle:
     delays = np.asarray(triangle.ddims, float).astype(int) // _MONTHS[every] - 1
     valuation = np.datetime64(triangle.valuation_date).astype("datetime64[M]").astype(int)
     found = Triangle(
-        strata=(*names, "column"),
-        labels=(*labels, tuple(columns)),
-        codes=np.column_stack([*codes, c]),
-        dates=origins[t] - origins.min(),
-        delays=delays[d],
-        counts=values,
-        first=int(origins.min()),
-        last=(int(valuation) - shift) // _MONTHS[every],
-        max_delay=int(delays.max()),
-        every=every,
-    )
+        strata=(*names, "column"), labels=(*labels, tuple(columns)),
+        codes=np.column_stack([*codes, c]), dates=origins[t] - origins.min(), delays=delays[d],
+        counts=values, first=int(origins.min()), last=(int(valuation) - shift) // _MONTHS[every],
+        max_delay=int(delays.max()), every=every,
+    )  # fmt: skip
     return _without_single(found)
 
 
@@ -118,11 +112,7 @@ def write_chainladder(triangle: Triangle) -> Any:
         }
     )
     made = chainladder.Triangle(
-        frame,
-        origin="origin",
-        development="report",
-        columns=["count"],
-        index=list(strata) or None,
+        frame, origin="origin", development="report", columns=["count"], index=list(strata) or None,
         cumulative=False,
-    )
+    )  # fmt: skip
     return made.incr_to_cum()

@@ -232,13 +232,9 @@ class Nowcaster:
         published = units.total(snapshot.published)
         self._falls = self._falls or bool((triangle.counts < 0.0).any())
         today = Today(
-            level=units.level,
-            published=published,
-            unseen=unseen,
-            past=past,
-            silent=snapshot.silent,
-            falls=self._falls,
-        )
+            level=units.level, published=published, unseen=unseen, past=past,
+            silent=snapshot.silent, falls=self._falls,
+        )  # fmt: skip
         before = Spread(list(self._spread.unit_keys), self._spread.nowcasts, self._spread.unseen)
         if snapshot.silent:  # a day without reports teaches nothing about days with them
             self._spread.skip(1)

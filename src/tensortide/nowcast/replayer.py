@@ -90,14 +90,9 @@ def replay(
                     found[name][at, rows, : quantiles.shape[1]] = quantiles
             tell(str(day))
     return Replay(
-        dates=scored,
-        units=units,
-        levels=chosen,
-        days=days,
-        truth=truth,
-        quantiles=found,
+        dates=scored, units=units, levels=chosen, days=days, truth=truth, quantiles=found,
         every=triangle.every,
-    )
+    )  # fmt: skip
 
 
 def as_of_days(

@@ -74,13 +74,9 @@ def scores(quantiles: Floats, truth: Floats, levels: Sequence[float] = LEVELS) -
     parts = [weight * part for part in (spread, over, under)]
     total = parts[0] + parts[1] + parts[2]
     return Scores(
-        wis=total,
-        dispersion=parts[0],
-        overprediction=parts[1],
-        underprediction=parts[2],
-        error=median - truth,
-        covered=covered,
-    )
+        wis=total, dispersion=parts[0], overprediction=parts[1], underprediction=parts[2],
+        error=median - truth, covered=covered,
+    )  # fmt: skip
 
 
 def on_log_scale(quantiles: Floats, truth: Floats) -> tuple[Floats, Floats]:

@@ -91,13 +91,7 @@ def _spread(triangle: Triangle, backlog: Flags, length: int, profile: Floats) ->
         part = late.only(there)
         share = profile[target[there]] / whole[there]
         parts.append(replace(part, delays=target[there], counts=part.counts * share))
-    return replace(
-        triangle,
-        codes=np.concatenate([p.codes for p in parts]),
-        dates=np.concatenate([p.dates for p in parts]),
-        delays=np.concatenate([p.delays for p in parts]),
-        counts=np.concatenate([p.counts for p in parts]),
-    ).summed()
+    return triangle.with_records(parts)
 
 
 def _profile(triangle: Triangle, runs: list[tuple[int, int]]) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,6 @@ class Snapshot:
 
     triangle: Triangle
     window: int
-    _: KW_ONLY
     news: Triangle | None = None
     silent: int = 0
     signed: bool = False

@@ -286,10 +286,15 @@ class Triangle:
         )
         first = min(self.first, other.first)
         mine, theirs = self.on_axes(labels, first), other.on_axes(labels, first)
-        both: dict[str, Any] = {
-            n: np.concatenate([getattr(t, n) for t in (mine, theirs)]) for n in _COLUMNS
+        whole = replace(mine, last=max(self.last, other.last))
+        return whole.with_records([mine, theirs])
+
+    def with_records(self, parts: Sequence[Triangle]) -> Triangle:
+        """Return this triangle with the records of others on its labels and dates."""
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
         }
-        return replace(mine, last=max(self.last, other.last), **both).summed()
+        return replace(self, **columns).summed()
 
     def only(self, keep: Flags) -> Triangle:
         """Return the records that are marked, on the same labels and dates."""

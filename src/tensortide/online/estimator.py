@@ -244,16 +244,9 @@ class OnlineCP(ReadOnlyModel):
         most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
         with watched_sweeps(most, show=progress) as tell:
             return Model.prepared(
-                method,
-                rules,
-                modes,
-                arrival,
-                self.rank,
-                self._rng(),
-                Effort(max_sweeps, tol, starts, given),
-                runner(self.threads),
-                tell,
-            )
+                method, rules, modes, arrival, self.rank, self._rng(),
+                Effort(max_sweeps, tol, starts, given), runner(self.threads), tell,
+            )  # fmt: skip
 
     def _retracted(self, model: Model, retract: Any) -> Any:
         if model.store is None:

@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -309,11 +308,6 @@ def _named(
     error: SolveError, modes: Modes, arrival: Arrival, positions: tuple[Positions | None, ...]
 ) -> SolveError:
     """Say which label a row stands for."""
-    mode, labels = error.mode, modes.labels[error.mode]
-    rows = positions[mode]
+    rows = positions[error.mode]
     position = error.position if rows is None else int(rows[error.position])
-    known = len(labels)
-    label: Any = (
-        labels.label(position) if position < known else list(arrival.fresh[mode])[position - known]
-    )
-    return error.named(modes.names[mode], label)
+    return error.named(modes.names[error.mode], modes.label(error.mode, position, arrival))

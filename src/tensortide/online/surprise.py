@@ -142,20 +142,16 @@ def surprises(judged: Judged, arrival: Arrival, modes: Modes, most: int = MOST) 
     absorbed = judged.change.absorbed
     found = []
     for k, place in zip(order, judged.change.places(top[order]), strict=True):
-        cell, fresh = _named(arrival, modes, place)
-        at = top[k]
-        found.append(
-            Surprise(
-                cell=cell,
-                value=float(judged.values[at]),
-                expected=float(judged.expected[at]),
-                low=float(low[k]),
-                high=float(high[k]),
-                probability=float(chance[k]),
-                revised=bool(absorbed is not None and absorbed.revised[at]),
-                fresh=fresh,
-            )
-        )
+        at, cell, new = top[k], {}, []
+        for mode, (name, position) in enumerate(zip(modes.names, place.tolist(), strict=True)):
+            cell[name] = _label(arrival, modes, mode, position)
+            new += [name] if position >= arrival.old_shape[mode] else []
+        one = Surprise(
+            cell=cell, value=float(judged.values[at]), expected=float(judged.expected[at]),
+            low=float(low[k]), high=float(high[k]), probability=float(chance[k]),
+            revised=bool(absorbed is not None and absorbed.revised[at]), fresh=new,
+        )  # fmt: skip
+        found.append(one)
     return found
 
 
@@ -178,17 +174,6 @@ def judged_table(judged: Judged, arrival: Arrival, modes: Modes) -> pa.Table:
     return pa.table(columns | {f"{n}_" if n in taken else n: v for n, v in found.items()})
 
 
-def _named(arrival: Arrival, modes: Modes, place: Positions) -> tuple[dict[str, Any], list[str]]:
-    """Return the labels of a cell, and the modes in which its label is new."""
-    cell, fresh = {}, []
-    for mode, name in enumerate(modes.names):
-        position = int(place[mode])
-        if position >= arrival.old_shape[mode]:
-            fresh.append(name)
-        cell[name] = _label(arrival, modes, mode, position)
-    return cell, fresh
-
-
 def _one_new_label(change: BatchChange, cells: Positions) -> bool:
     """Tell whether all new cells are of one new label, as those of a new day are.
 
@@ -202,7 +187,5 @@ def _one_new_label(change: BatchChange, cells: Positions) -> bool:
 
 
 def _label(arrival: Arrival, modes: Modes, mode: int, position: int) -> Any:
-    labels, old = modes.labels[mode], arrival.old_shape[mode]
-    known = position < len(labels)
-    label = labels.label(position) if known else arrival.fresh[mode][position - old]
+    label = modes.label(mode, position, arrival)
     return label.item() if isinstance(label, np.generic) else label

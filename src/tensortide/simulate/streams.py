@@ -89,13 +89,9 @@ def low_rank(
     direction = _draw(kind, factors[0].shape, rng)
     grams = np.prod([f.T @ f / len(f) for f in factors], axis=0)
     return LowRank(
-        factors=factors,
-        direction=direction,
-        noise=noise,
-        drift=drift,
-        scale=float(np.sqrt(grams.sum())),
-        seed=seed,
-    )
+        factors=factors, direction=direction, noise=noise, drift=drift,
+        scale=float(np.sqrt(grams.sum())), seed=seed,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

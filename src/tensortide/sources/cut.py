@@ -183,13 +183,9 @@ def _portion(
             label = str(table[cut.column][0].as_py())
         table = without_places(table)
     return StepRecords(
-        table=table,
-        bad=bad,
-        place=place,
-        part=None,
-        label=label,
+        table=table, bad=bad, place=place, part=None, label=label,
         lines=(min(numbers), max(numbers)),
-    )
+    )  # fmt: skip
 
 
 def _runs(table: pa.Table, column: str, last: Any, waiting: bool) -> tuple[list[int], Any]:

@@ -242,14 +242,9 @@ class Follower:
         self._known.add(origin)  # the others are known since they wait
         n_records = 0 if table is None else table.num_rows
         return Taken(
-            info=info,
-            source=feed.name,
-            records=n_records,
-            bad=len(bad),
-            label=portion.label,
-            done=feed.done,
-            size=feed.size,
-        )
+            info=info, source=feed.name, records=n_records, bad=len(bad), label=portion.label,
+            done=feed.done, size=feed.size,
+        )  # fmt: skip
 
     def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""

@@ -66,12 +66,9 @@ def read_history(ledger: Ledger, *, add: bool, decay: float) -> Store:
             store = store.append(DenseBox(arrays["box"]), facts["along"]).store
         else:
             cells = Cells(
-                coords=arrays["coords"],
-                values=arrays["values"],
-                weights=arrays["weights"],
-                shape=shape,
-                n_duplicates=0,
-            )
+                coords=arrays["coords"], values=arrays["values"], weights=arrays["weights"],
+                shape=shape, n_duplicates=0,
+            )  # fmt: skip
             store = store.absorb(cells, add=add, decay=decay).store
     if store is None:
         raise FileError(f"{ledger.folder}: the run is damaged: its history has no beginning.")

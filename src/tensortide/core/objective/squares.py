@@ -109,15 +109,9 @@ class Objective:
         """Bring the Gram matrices up to date, before threads read them."""
         work = self.work
         refresh(
-            self._stale,
-            work.stack,
-            self._boxes[3],
-            work.firsts,
-            work.upper_counts,
-            work.rest,
-            self._own,
-            self._cross,
-        )
+            self._stale, work.stack, self._boxes[3], work.firsts, work.upper_counts, work.rest,
+            self._own, self._cross,
+        )  # fmt: skip
 
     def equations(self, block: Block) -> NormalEquations:
         """Return the equations of a block, ridge included."""

@@ -284,18 +284,10 @@ class AnyLossObjective:
         terms = self.terms[mode]
         found = start.copy()
         descend_rows(
-            equations.gram,
-            equations.rhs,
-            ridge,
-            self._l1(mode),
-            terms.nonnegative and terms.prox is None,
-            still,
-            *self.ties[mode].by_row(len(start)),
-            self._sizes(mode),
-            PASSES,
-            TOL,
-            found,
-        )
+            equations.gram, equations.rhs, ridge, self._l1(mode),
+            terms.nonnegative and terms.prox is None, still, *self.ties[mode].by_row(len(start)),
+            self._sizes(mode), PASSES, TOL, found,
+        )  # fmt: skip
         return found
 
     def _alternated(

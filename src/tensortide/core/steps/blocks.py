@@ -197,10 +197,6 @@ _ZERO_FILLED = {keeps: ZeroFilled(outside_old=not keeps) for keeps in (False, Tr
 def circumstances(change: Change) -> Circumstances:
     """Return what a schedule for alpha may know."""
     return Circumstances(
-        step=change.step,
-        old_shape=change.old_shape,
-        new_shape=change.new_shape,
-        n_entries=change.n_seen,
-        density=change.density,
-        growing=change.growing,
-    )
+        step=change.step, old_shape=change.old_shape, new_shape=change.new_shape,
+        n_entries=change.n_seen, density=change.density, growing=change.growing,
+    )  # fmt: skip

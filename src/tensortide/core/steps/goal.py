@@ -135,17 +135,10 @@ def general_goal(
             for mode in range(work.order)
         ]
     return AnyLossObjective(
-        work,
-        entries,
-        recipe.loss,
-        zeros,
-        boxes,
-        recipe.beta,
-        [terms_of(recipe, mode) for mode in range(work.order)],
-        ties_of(change),
-        change.positions,
+        work, entries, recipe.loss, zeros, boxes, recipe.beta,
+        [terms_of(recipe, mode) for mode in range(work.order)], ties_of(change), change.positions,
         in_region,
-    )
+    )  # fmt: skip
 
 
 def _listed(entries: AnyEntries, work: Workspace) -> Entries:

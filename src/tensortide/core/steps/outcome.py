@@ -68,13 +68,9 @@ def begin_step(factors: Factors, change: Change) -> Begun:
     for mode in work.growing:
         work.stack[work.lower_part(mode)] = means[mode]
     return Begun(
-        work=work,
-        previous=work.stack.copy(),
-        means=means,
-        rest=rest,
-        predicted=_predicted(work, change),
-        n_upper=n_upper,
-    )
+        work=work, previous=work.stack.copy(), means=means, rest=rest,
+        predicted=_predicted(work, change), n_upper=n_upper,
+    )  # fmt: skip
 
 
 def _predicted(work: Workspace, change: Change) -> Floats:
@@ -110,19 +106,12 @@ def finish_step(
         factors.grams,
     )
     return Outcome(
-        positions=change.positions,
-        rows=rows,
-        new_shape=change.new_shape,
+        positions=change.positions, rows=rows, new_shape=change.new_shape,
         grams=RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
-        before=journal,
-        objective=objective,
-        largest_move=_largest_move(work, previous),
-        strategy=strategy,
-        alpha=alpha,
-        sweeps=sweeps,
-        predicted=begun.predicted,
+        before=journal, objective=objective, largest_move=_largest_move(work, previous),
+        strategy=strategy, alpha=alpha, sweeps=sweeps, predicted=begun.predicted,
         memory=memory or {},
-    )
+    )  # fmt: skip
 
 
 def commit(factors: Factors, outcome: Outcome) -> None:

@@ -82,25 +82,15 @@ def prepare(
             done = descent.go_on(min(TRIAL_SWEEPS, effort.max_sweeps), done, on_sweep)
     best = min(descents, key=lambda descent: descent.objective)
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
-    rows = best.work.rows()
-    if effort.given is not None and not best.sweeps:
-        return Prepared(
-            rows=tuple(r.copy() for r in rows),
-            objective=best.value(),
-            sweeps=0,
-            strategy=strategy,
-            converged=False,
-        )
-    if not change.absent_zero:
+    rows, swept = best.work.rows(), effort.given is None or best.sweeps > 0
+    if swept and not change.absent_zero:
         fill_empty_rows(rows, change, _said(recipe, change))
-    even = rows if recipe.terms else balanced(rows)  # terms of a mode know one scale
+    if swept and not recipe.terms:  # terms of a mode know one scale
+        rows = balanced(rows)
     return Prepared(
-        rows=tuple(r.copy() for r in even),
-        objective=best.objective,
-        sweeps=best.sweeps,
-        strategy=strategy,
-        converged=best.converged,
-    )
+        rows=tuple(r.copy() for r in rows), objective=best.objective if swept else best.value(),
+        sweeps=best.sweeps, strategy=strategy, converged=best.converged,
+    )  # fmt: skip
 
 
 class _Descent:
@@ -120,38 +110,32 @@ class _Descent:
 
     def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
         """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
-        if self._recipe.general:
-            return self._go_on_generally(sweeps, done, on_sweep)
-        entries = self._change.entries
-        _, data_terms = data_strategy(self._recipe, self._change)
-        observed = observed_terms(self._recipe, self._change)
+        sweep_once = self._sweeper()
         for _ in range(sweeps):
             if self.converged:
                 break
-            goal, _ = sweep(self.work, entries, data_terms, [], self._recipe, self._run)
-            value = goal.value() if data_terms is observed else self.value()
-            done = self._noted(value, done, on_sweep)
+            last, self.objective = self.objective, sweep_once()
+            self.sweeps, done = self.sweeps + 1, done + 1
+            self.converged = bool(last - self.objective <= self._tol * last < np.inf)
+            if on_sweep is not None:
+                on_sweep(done, self.objective)
         return done
 
-    def _go_on_generally(
-        self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None
-    ) -> int:
-        goal = general_goal(self._recipe, self._change, self.work, [])
-        for _ in range(sweeps):
-            if self.converged:
-                break
-            sweep_modes(goal)
-            done = self._noted(goal.value(), done, on_sweep)
-        return done
+    def _sweeper(self) -> Callable[[], float]:
+        """Return what makes a sweep and gives the objective after it."""
+        recipe, change, work = self._recipe, self._change, self.work
+        goal = general_goal(recipe, change, work, []) if recipe.general else None
+        _, data_terms = data_strategy(recipe, change)
+        observed = observed_terms(recipe, change)
 
-    def _noted(self, value: float, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
-        """Take note of a sweep; return the sweeps done in all."""
-        last, self.objective = self.objective, value
-        self.sweeps += 1
-        self.converged = bool(last - self.objective <= self._tol * last < np.inf)
-        if on_sweep is not None:
-            on_sweep(done + 1, self.objective)
-        return done + 1
+        def sweep_once() -> float:
+            if goal is not None:
+                sweep_modes(goal)
+                return goal.value()
+            objective, _ = sweep(work, change.entries, data_terms, [], recipe, self._run)
+            return objective.value() if data_terms is observed else self.value()
+
+        return sweep_once
 
     def value(self) -> float:
         """Return the declared objective at the current rows."""

@@ -81,16 +81,9 @@ class Entries:
         by_mode = np.empty((order, n_entries))
         weight_by_mode = np.empty((order, n_entries if len(weights) else 0))
         group(
-            coords,
-            permutation,
-            values,
-            weights,
-            np.array(bounds),
-            pointers,
-            others,
-            by_mode,
+            coords, permutation, values, weights, np.array(bounds), pointers, others, by_mode,
             weight_by_mode,
-        )
+        )  # fmt: skip
         return cls(
             tuple(
                 ModeOrder(

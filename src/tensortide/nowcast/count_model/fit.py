@@ -149,13 +149,9 @@ class CountObjective:
         if self.start.reported is not None:
             carried = tuple(self.counts(mode) for mode in range(self.work.order))
         return replace(
-            self.start,
-            carried=carried,
-            strata=strata,
-            dates=rows[self._date],
-            delays=rows[self._date + 1],
-            sweeps=self.sweeps,
-        )
+            self.start, carried=carried, strata=strata, dates=rows[self._date],
+            delays=rows[self._date + 1], sweeps=self.sweeps,
+        )  # fmt: skip
 
     def _responsibility(self, mode: int) -> Floats:
         """Return ``sum x / y * product of the other rows``; the weekday factors cancel."""

@@ -197,22 +197,19 @@ def _step(
     from tensortide.cli.nowcast_screen import ages_with_sums
     from tensortide.nowcast.hub import total_label
     from tensortide.nowcast.nowcaster import Nowcaster
-    from tensortide.nowcast.replayer import as_of_days
-    from tensortide.progress import watched_days
+    from tensortide.nowcast.replayer import nowcast_days
 
-    begin, days = as_of_days(triangle, [first, last], options.warm_up)
-    nowcaster = Nowcaster(options.ranks)
     totals = [total_label(known) for known in triangle.labels]  # the same name on every day
-    tables = []
-    with watched_days(len(days), show=None) as tell:
-        for day in days:
-            nowcast = nowcaster.update(triangle.as_of(day))
-            if options.out is not None and day >= begin and len(ages_with_sums(nowcast, options)):
-                tables.append(_rows(nowcast, options, totals))
-            tell(str(day))
+    nowcaster, tables = Nowcaster(options.ranks), []
+    for nowcast, asked in nowcast_days(triangle, nowcaster, [first, last], options.warm_up):
+        if options.out is not None and asked and len(ages_with_sums(nowcast, options)):
+            tables.append(_rows(nowcast, options, totals))
+    newest = nowcaster.nowcast()
     if options.out is not None and not tables:
-        raise InputError(f"there are no {options.length} dates to sum yet as of {days[-1]}.")
-    return nowcast, tables
+        raise InputError(
+            f"there are no {options.length} dates to sum yet as of {newest.as_of_date}."
+        )
+    return newest, tables
 
 
 def _rows(nowcast: Nowcast, options: NowcastOptions, totals: Sequence[str]) -> pa.Table:

@@ -58,10 +58,10 @@ class Scenario:
     setting: str
     data: tuple[Source, ...]
     contenders: tuple[Contender, ...]
-    rank: int
-    start: float
-    options: Mapping[str, Any]
-    quick: Mapping[str, Any]
+    rank: int = 5
+    start: float = 0.1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     def label_of(self, source: Source, *, quick: bool) -> str:
         """Return the label of a data set; of the small version, with its own size and density."""
@@ -89,24 +89,6 @@ def load_scenario(name: str) -> Scenario:
         raise InputError(f"there is no experiment {name!r}; {hint}")
     text = (files("tensortide.experiments") / "scenarios" / f"{name}.toml").read_text()
     facts = tomllib.loads(text)
-    return Scenario(
-        name=name,
-        title=facts["title"],
-        reference=facts["reference"],
-        setting=facts["setting"],
-        data=tuple(Source(**source) for source in facts["data"]),
-        contenders=tuple(_contender(c) for c in facts["methods"]),
-        rank=facts.get("rank", 5),
-        start=facts.get("start", 0.1),
-        options=facts.get("options", {}),
-        quick=facts.get("quick", {}),
-    )
-
-
-def _contender(facts: dict[str, Any]) -> Contender:
-    given = dict(facts)
-    return Contender(given["method"], given.pop("label", given["method"]), **_rest(given))
-
-
-def _rest(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name != "method"}
+    data = tuple(Source(**source) for source in facts.pop("data"))
+    methods = tuple(Contender(**{"label": m["method"]} | m) for m in facts.pop("methods"))
+    return Scenario(name=name, data=data, contenders=methods, **facts)

@@ -12,10 +12,9 @@ from tensortide.errors import InputError
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
-from tensortide.nowcast.replayer import WARM_UP, as_of_days
+from tensortide.nowcast.replayer import WARM_UP, nowcast_days
 from tensortide.nowcast.scoring import LEVELS
 from tensortide.nowcast.triangle import Triangle
-from tensortide.progress import watched_days
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,13 +129,6 @@ def hub_table(
     """Return the rows of all as-of days from `first` to `last`, each as of its day."""
     import pyarrow as pa
 
-    tables, nowcaster = [], make()
     totals = [total_label(known) for known in triangle.labels]  # the same name on every day
-    begin, days = as_of_days(triangle, [first, last], warm_up)
-    with watched_days(len(days), show=progress) as tell:
-        for day in days:
-            nowcast = nowcaster.update(triangle.as_of(day))
-            if day >= begin:
-                tables.append(hub_rows(nowcast, totals=totals))
-            tell(str(day))
-    return pa.concat_tables(tables)
+    days = nowcast_days(triangle, make(), [first, last], warm_up, progress)
+    return pa.concat_tables([hub_rows(nowcast, totals=totals) for nowcast, asked in days if asked])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError
 from tensortide.nowcast.intervals import windowed
 from tensortide.nowcast.ladders import BASELINES
+from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.periods import Days, as_day, complete_until, last_days, periods_of
 from tensortide.nowcast.positions import positions_of
@@ -104,6 +105,18 @@ def as_of_days(
     begin = max(triangle.first + 1, reported, first - max(warm_up, 0))
     days = np.asarray(last_days(np.arange(begin, last + 1), triangle.every))
     return np.datetime64(last_days(first, triangle.every)), days
+
+
+def nowcast_days(
+    triangle: Triangle, nowcaster: Nowcaster, ends: Sequence[Any], warm_up: int,
+    progress: bool | None = None,
+) -> Iterator[tuple[Nowcast, bool]]:  # fmt: skip
+    """Nowcast every day up to the last of `ends`; tell of each if it is not of the warm-up."""
+    begin, days = as_of_days(triangle, ends, warm_up)
+    with watched_days(len(days), show=progress) as tell:
+        for day in days:
+            yield nowcaster.update(triangle.as_of(day)), bool(day >= begin)
+            tell(str(day))
 
 
 def baselines(every: str) -> dict[str, Callable[[], Nowcaster]]:

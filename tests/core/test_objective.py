@@ -53,10 +53,10 @@ def test_equations_give_the_slope_of_the_value(strategy, case, seed):
         h, differences = 1e-4, []
         for sign in (1.0, -1.0):
             work.stack[where][row, column] += sign * h
-            objective.moved(block.mode)
+            objective.note_change(block.mode)
             differences.append(sign * objective.value())
             work.stack[where][row, column] -= sign * h
-            objective.moved(block.mode)
+            objective.note_change(block.mode)
         assert sum(differences) / (2 * h) == pytest.approx(slope[row, column], rel=1e-5, abs=1e-5)
 
 
@@ -88,8 +88,8 @@ def test_imputation_lies_above_the_goal_and_touches_it(case):
     assert surrogate.value() == pytest.approx(goal.value(), rel=1e-9)
     work.stack[:] = rng.standard_normal(work.stack.shape)
     for mode in range(work.order):
-        surrogate.moved(mode)
-        goal.moved(mode)
+        surrogate.note_change(mode)
+        goal.note_change(mode)
     assert surrogate.value() >= goal.value() * (1 - 1e-9)
 
 

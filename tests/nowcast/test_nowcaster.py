@@ -10,7 +10,7 @@ import pytest
 
 import tensortide as tt
 from tensortide.nowcast import Nowcaster, Triangle
-from tensortide.nowcast.intervals import Spread, Today, spreads, windowed
+from tensortide.nowcast.intervals import Spread, Today, spreads, sum_windows
 from tensortide.nowcast.ladders import BASELINES, HazardLadder
 from tensortide.nowcast.nowcast import Nowcast
 from tests.nowcast.examples import START, simulated, without_strata
@@ -31,7 +31,7 @@ def test_medians_add_up_over_strata_and_dates():
     week = nowcast.quantiles(days=7).mean
     past = nowcast.today.past[0]
     all_dates = np.concatenate([now[0], past])
-    np.testing.assert_allclose(week[0], windowed(all_dates, 7)[: week.shape[1]], rtol=1e-9)
+    np.testing.assert_allclose(week[0], sum_windows(all_dates, 7)[: week.shape[1]], rtol=1e-9)
     assert (np.diff(daily.values, axis=-1) >= 0.0).all()
 
 

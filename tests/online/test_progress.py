@@ -77,7 +77,7 @@ def test_what_the_bar_is_told_is_what_was_done():
 
     told = []
     modes = Modes.for_records(X, None, "value")
-    _, info = Model.prepared(
+    _, info = Model.from_first_data(
         gocpt(),
         Rules(),
         modes,

@@ -30,7 +30,7 @@ _MARK = "made-by-tensortide-demo"
 def run_demo(*, seed: int, rank: int, out: Path) -> None:
     """Simulate, track, kill, resume, ask, nowcast, report."""
     console = Console(highlight=False)
-    folder = _emptied(out)
+    folder = _make_folder(out)
     console.print(
         f"1. {DAYS} days of hospital reports are simulated: admissions by place, age, date and "
         "delay, with waves, weekdays, late reports, corrections, and places that join on the "
@@ -47,7 +47,7 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
         "this compiles for some seconds first."
     )
     console.print(f"   $ tensortide {' '.join(words)}", soft_wrap=True)
-    step = _killed(words, folder / "run")
+    step = _track_and_kill(words, folder / "run")
     console.print(f"   killed after step {step}.\n")
     console.print("3. The same command again. It goes on where the ledger ends; nothing is lost "
                   "and nothing is learned twice.")  # fmt: skip
@@ -79,7 +79,7 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
     )
 
 
-def _emptied(out: Path) -> Path:
+def _make_folder(out: Path) -> Path:
     """Make the folder; one of an earlier demo is made anew, any other is left alone."""
     if out.exists() and not (out / _MARK).is_file():
         raise FileError(f"{out}: is there already and not from a demo; choose another with -o.")
@@ -116,7 +116,7 @@ def write_reports(folder: Path, seed: int) -> int:
     return total
 
 
-def _killed(words: list[str], run: Path) -> int:
+def _track_and_kill(words: list[str], run: Path) -> int:
     """Track in a process of its own and kill it when some steps are in the ledger."""
     process = subprocess.Popen([sys.executable, "-m", "tensortide", *words])
     while process.poll() is None and _steps(run) < KILLED_AFTER:

@@ -30,7 +30,7 @@ def main() -> None:
     except SystemExit as leaving:
         code = leaving.code
     _leave_quietly()
-    raise SystemExit(_flushed(code))
+    raise SystemExit(_flush(code))
 
 
 def tell_stopped() -> None:
@@ -43,7 +43,7 @@ def _leave_quietly() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _flushed(code: str | int | None) -> str | int | None:
+def _flush(code: str | int | None) -> str | int | None:
     """Write what is still waiting, and return the exit code; Python would complain at its end."""
     try:
         if sys.stdout is not None:

@@ -113,7 +113,7 @@ def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | N
 
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
-    table = read_cells(model._fitted().modes, cells)
+    table = read_cells(model._require_model().modes, cells)
     try:
         values = model.predict(table, unknown=cast("Unknown", unknown))
     except InputError as error:

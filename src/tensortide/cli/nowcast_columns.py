@@ -32,7 +32,7 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
     if not table.column_names or not table.num_rows:
         raise InputError(f"{source} has no rows.")
     screen = Console(stderr=True, highlight=False)
-    found = _named(table.column_names, columns, screen)
+    found = _fill_in(table.column_names, columns, screen)
     if columns.line_list:
         if columns.count is not None:
             raise InputError("--count does not go with --line-list: every row is one case.")
@@ -59,7 +59,7 @@ def read_triangle(source: str, columns: Columns, options: dict[str, Any]) -> Tri
     )  # fmt: skip
 
 
-def _named(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
+def _fill_in(names: Sequence[str], columns: Columns, screen: Console) -> Columns:
     """Fill in the columns that were not named by the names that such columns often have."""
 
     def guess(role: str, given: str | None) -> str | None:

@@ -33,7 +33,7 @@ def reproduce(
     seeds = 1 if quick else seeds
     text = None if document is None else _read(document)
     for name in wanted if text is not None else ():
-        _inserted(text, name, "")  # refuses a page without marks before anything runs
+        _insert(text, name, "")  # refuses a page without marks before anything runs
     _make_folder(out)
     plotting()  # refuses before anything runs
     todo = {s.name: run.keys(s, seeds, quick=quick) for s in scenarios}
@@ -52,16 +52,16 @@ def reproduce(
                 errors.print(f"{scenario.name} is left out: {error}", soft_wrap=True)
                 continue
             except KeyboardInterrupt:
-                kept = len(_wanted(run.read_rows(file), todo[scenario.name]))
-                errors.print(_interrupted(file, kept, len(todo[scenario.name])), soft_wrap=True)
+                kept = len(_select(run.read_rows(file), todo[scenario.name]))
+                errors.print(_interruption(file, kept, len(todo[scenario.name])), soft_wrap=True)
                 raise SystemExit(130) from None
-            rows = _wanted(run.read_rows(file), todo[scenario.name])
+            rows = _select(run.read_rows(file), todo[scenario.name])
             markdown = table(scenario, rows)
             write_whole(stem.with_suffix(".md"), f"# {scenario.title}\n\n{markdown}\n".encode())
             files = draw(scenario, rows, out, stem.name)
             _show(scenario, markdown, files, rows, as_json=as_json)
             if text is not None:
-                text = _inserted(text, scenario.name, markdown)
+                text = _insert(text, scenario.name, markdown)
     if document is not None and text is not None:
         write_whole(document, text.encode())
 
@@ -70,7 +70,7 @@ def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
     """Run a study of nowcasts: tables to the screen and into the document, pictures to files."""
     text = None if document is None else _read(document)
     if document is not None:
-        _inserted(text, name, "")
+        _insert(text, name, "")
     _make_folder(out)
     plotting()
     markdown, files = run_study(STUDIES[name], out, quick=quick)
@@ -79,7 +79,7 @@ def _study(name: str, out: Path, document: Path | None, *, quick: bool) -> None:
     print(f"\n{STUDIES[name].title}\n\n{markdown}")
     print("\ntable and figures: " + ", ".join(map(str, [kept, *files])), flush=True)
     if document is not None:
-        write_whole(document, _inserted(text, name, markdown).encode())
+        write_whole(document, _insert(text, name, markdown).encode())
 
 
 def _teller(bar: Bar, name: str) -> run.Tell:
@@ -100,14 +100,14 @@ def _make_folder(out: Path) -> None:
         raise FileError(f"{out}: no results can be written there: {error.strerror}.") from None
 
 
-def _interrupted(file: Path, kept: int, total: int) -> str:
+def _interruption(file: Path, kept: int, total: int) -> str:
     if not kept:
         return "interrupted before the first result; the same command begins again."
     kept_where = f"{kept} of {total} runs are in {file}"
     return f"interrupted: {kept_where}; the same command goes on from there."
 
 
-def _wanted(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _select(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if any(key.items() <= row.items() for key in keys)]
 
 
@@ -129,7 +129,7 @@ def _read(document: Path) -> str:
     return document.read_text(encoding="utf-8")
 
 
-def _inserted(text: str | None, name: str, markdown: str) -> str:
+def _insert(text: str | None, name: str, markdown: str) -> str:
     """Put the tables between the marks of a scenario."""
     begin, end = f"<!-- results: {name} -->", "<!-- end of results -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)

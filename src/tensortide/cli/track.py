@@ -71,7 +71,7 @@ def run_track(
     with _run(sources, feed, into, asked, drive, keep_surprises, wait, screen) as (tracker, roles):
         told = _Telling(tracker, screen, as_json=as_json, drive=drive)
         try:
-            with told.bar, _terminated():
+            with told.bar, _stop_on_sigterm():
                 if feed is not None:
                     events = feed_one(tracker, feed, roles, drive)
                 else:
@@ -210,7 +210,7 @@ def _steps(tracker: Tracker) -> int:
 
 
 @contextmanager
-def _terminated() -> Iterator[None]:
+def _stop_on_sigterm() -> Iterator[None]:
     """Let a polite kill stop the run as Ctrl-C does."""
 
     def stop(_: int, __: FrameType | None) -> None:

@@ -73,7 +73,7 @@ def distinct_cells(
         ends = np.append(starts[1:], len(values)) - 1
         values, weights = values[ends], (weights[ends] if len(weights) else weights)
     else:
-        values, weights = _added_up(values, weights, starts, rule)
+        values, weights = _add_up(values, weights, starts, rule)
     return Cells(
         coords=coords[starts], values=values, weights=weights, shape=shape, n_duplicates=n_repeats
     )
@@ -105,9 +105,7 @@ def _repeated_records(permutation: Positions, new: Flags) -> tuple[int, int]:
     return int(permutation[at - 1]), int(permutation[at])
 
 
-def _added_up(
-    values: Floats, weights: Floats, starts: Positions, rule: str
-) -> tuple[Floats, Floats]:
+def _add_up(values: Floats, weights: Floats, starts: Positions, rule: str) -> tuple[Floats, Floats]:
     """Sum or average groups of records; a cell's weight is the mean of its records'."""
     counts = np.diff(np.append(starts, len(values)))
     if rule != "mean":

@@ -144,7 +144,7 @@ class NamedLabels:
         """Return positions; labels not yet known get the next ones, in order of appearance."""
         size = len(self._labels)
         table = np.empty(len(column.distinct), np.int64)
-        labels = self._converted(column, mode)
+        labels = self._convert(column, mode)
         unknown = []
         for i, label in enumerate(labels):
             place = self._places.get(label)
@@ -157,7 +157,7 @@ class NamedLabels:
             table[i] = fresh.setdefault(labels[i], size + len(fresh))
         return Encoded(table[column.codes], list(fresh))
 
-    def _converted(self, column: Column, mode: str) -> list[Any]:
+    def _convert(self, column: Column, mode: str) -> list[Any]:
         """Return the distinct labels in the kind of this mode: dates and midnights are the same."""
         labels = column.distinct
         if column.kind == self.kind:

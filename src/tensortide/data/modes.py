@@ -142,7 +142,7 @@ class Modes:
         """Return the positions of labelled cells; -1 in every mode where a label is unknown."""
         if is_table(cells):
             table = Table(cells)
-            self._named()
+            self._named_labels()
             table.require(self.names)
             if table.n_records == 0:
                 return np.empty((0, self.order), np.int64)
@@ -207,7 +207,7 @@ class Modes:
         """Return an independent copy."""
         return Modes(self.names, [labels.copy() for labels in self.labels])
 
-    def _named(self) -> list[NamedLabels]:
+    def _named_labels(self) -> list[NamedLabels]:
         named = [labels for labels in self.labels if isinstance(labels, NamedLabels)]
         if len(named) < self.order:
             raise InputError(
@@ -227,7 +227,7 @@ class Modes:
         )  # fmt: skip
 
     def _read_table(self, table: Table, value: str, *, counting: bool) -> Arrival:
-        named = self._named()
+        named = self._named_labels()
         table.require(self.names)
         if not counting:
             table.require((value,), VALUE_ADVICE)
@@ -245,7 +245,7 @@ class Modes:
 
     def _read_labelled(self, array: LabelledArray, *, counting: bool) -> Arrival:
         """Take the known cells; labels that are new come in the order of their axis."""
-        named, array = self._named(), array.turned(self.names)
+        named, array = self._named_labels(), array.turned(self.names)
         cells = np.nonzero(array.known)
         coords = np.empty((len(cells[0]), self.order), np.int64)
         fresh: list[list[Any]] = []
@@ -333,7 +333,7 @@ class Modes:
     def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:
         positions = np.empty((table.n_records, self.order), np.int64)
         unknown = np.zeros(table.n_records, bool)
-        for mode, (name, labels) in enumerate(zip(self.names, self._named(), strict=True)):
+        for mode, (name, labels) in enumerate(zip(self.names, self._named_labels(), strict=True)):
             encoded = labels.encode(table.labels(name), name)
             if encoded.fresh and not unknown_is_nan:
                 shown = ", ".join(repr(label) for label in encoded.fresh[:5])

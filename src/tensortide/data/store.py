@@ -59,7 +59,7 @@ class Store:
         assert isinstance(self.entries, DenseBox)
         known = np.zeros(block.n_entries, bool)
         return Absorbed(
-            store=Store(self.entries.appended(block, mode)),
+            store=Store(self.entries.with_slices(block, mode)),
             grown=~known,
             revised=known,
             unchanged=known,
@@ -86,7 +86,7 @@ class Store:
         weighted = decay < 1.0 or len(cells.weights) > 0 or len(self.entries.orders[0].weights) > 0
         orders, found, old_values = [], np.empty(0, bool), np.empty(0)
         for mode, (order, new) in enumerate(zip(self.entries.orders, news.orders, strict=True)):
-            merged, known, before = _merged(order, new, weighted=weighted, add=add, decay=decay)
+            merged, known, before = _merge(order, new, weighted=weighted, add=add, decay=decay)
             orders.append(merged)
             if mode == 0:
                 found, old_values = known, before
@@ -105,14 +105,14 @@ class Store:
     def unknown(self, coords: Places) -> Places:
         """Return those of the cells that have no entry."""
         cells = self._distinct(coords)
-        _, found = _located(self.entries.orders[0], cells.orders[0])
+        _, found = _locate(self.entries.orders[0], cells.orders[0])
         return cells.coords()[~found]
 
     def without(self, coords: Places) -> Store:
         """Forget cells, which must be known."""
         orders = []
         for order, gone in zip(self.entries.orders, self._distinct(coords).orders, strict=True):
-            where, _ = _located(order, gone)
+            where, _ = _locate(order, gone)
             keep = np.ones(len(order.values), bool)
             keep[where] = False
             orders.append(order.kept(keep))
@@ -151,7 +151,7 @@ class Store:
         return Store(Entries(tuple(orders), shape))
 
 
-def _located(order: ModeOrder, new: ModeOrder) -> tuple[Positions, Flags]:
+def _locate(order: ModeOrder, new: ModeOrder) -> tuple[Positions, Flags]:
     rows = new.occupied()
     where = np.empty(len(new.values), np.int64)
     found = np.empty(len(new.values), np.bool_)
@@ -159,11 +159,11 @@ def _located(order: ModeOrder, new: ModeOrder) -> tuple[Positions, Flags]:
     return where, found
 
 
-def _merged(
+def _merge(
     order: ModeOrder, new: ModeOrder, *, weighted: bool, add: bool, decay: float
 ) -> tuple[ModeOrder, Flags, Floats]:
     """Return the merged order, which new entries were known, and what those were before."""
-    where, found = _located(order, new)
+    where, found = _locate(order, new)
     known = where[found]
     before = order.values[known]
     values = order.values.copy()

@@ -139,7 +139,7 @@ def compare(
             result.errors.append(new.add(info.missed or 0.0, info.norm or 0.0))
             fits = info.norm is not None and info.norm > 0.0
             result.errors_after.append(1.0 - model.score(batch) if fits else None)
-            result.errors_held.append(held.add(*_missed(model, aside)))
+            result.errors_held.append(held.add(*_norms(model, aside)))
             result.steps += 1
             tell()
     except TensortideError as error:
@@ -172,7 +172,7 @@ def parameters_of(name: str) -> dict[str, Any]:
     }
 
 
-def _missed(model: OnlineCP, held: Held) -> tuple[float, float]:
+def _norms(model: OnlineCP, held: Held) -> tuple[float, float]:
     """Return the norms of error and value of the cells held out whose labels are known by now."""
     if not len(held.values):
         return 0.0, 0.0
@@ -192,7 +192,7 @@ def final_cells(task: Task, steps: Steps) -> tuple[Any, Floats]:
         keeper.fit(steps.first, max_sweeps=1, starts=1, progress=False)
     for batch in steps.batches:
         keeper.update(batch)
-    store = keeper._fitted().store
+    store = keeper._require_model().store
     assert store is not None
     coords, values = store.entries.coords(), store.entries.orders[0].values
     return {m: keeper.labels_[m][coords[:, k]] for k, m in enumerate(task.modes)}, values

@@ -61,7 +61,7 @@ def cut(
     """
     counting = duplicates == "count"
     check_columns(table, modes, None if counting else value, step_by)
-    ranks = _ranked(table[step_by], step_by)
+    ranks = _rank(table[step_by], step_by)
     n_first = min(max(1, round(start * (int(ranks.max()) + 1))), int(ranks.max()))
     groups = np.maximum(ranks - n_first + 1, 0)
     cells, codes = table_cells(table, modes)
@@ -91,7 +91,7 @@ def cut(
     )
 
 
-def _ranked(column: pa.ChunkedArray, name: str) -> Positions:
+def _rank(column: pa.ChunkedArray, name: str) -> Positions:
     """Return the number of the value of each record, in ascending order."""
     import pyarrow.compute as pc
 

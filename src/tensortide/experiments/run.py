@@ -107,7 +107,7 @@ def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, s
         began = time.perf_counter()
         model.update(**step.batch)
         seconds.append(time.perf_counter() - began)
-        rows = model._fitted().rows()
+        rows = model._require_model().rows()
         scores.append(step.score(rows))
         if step.to_come is not None:
             to_come.append(step.to_come(rows))

@@ -36,7 +36,7 @@ def read_chainladder(triangle: Any) -> Triangle:
     if every is None:
         raise InputError(f"the grain {triangle.origin_grain!r} is not year, quarter or month.")
     increments = triangle.cum_to_incr() if triangle.is_cumulative else triangle
-    (i, c, t, d), values = _listed(increments.values)
+    (i, c, t, d), values = _list_nonzero(increments.values)
     names = [str(name) for name in triangle.index.columns]
     rows = [tuple(row) for row in triangle.index.values.tolist()]
     columns = [str(c) for c in triangle.columns]
@@ -58,7 +58,7 @@ def read_chainladder(triangle: Any) -> Triangle:
     return _without_single(found)
 
 
-def _listed(values: Any) -> tuple[tuple[Positions, ...], Floats]:
+def _list_nonzero(values: Any) -> tuple[tuple[Positions, ...], Floats]:
     """Return the places and values of what is not zero, of a dense or a sparse array."""
     if hasattr(values, "coords"):  # chainladder keeps large triangles sparse: they stay so
         found = np.nan_to_num(np.asarray(values.data, np.float64))

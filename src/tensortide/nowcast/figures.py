@@ -28,7 +28,7 @@ def nowcast_figure(
     found = nowcast.quantiles(levels, days=days)
     dates = nowcast.triangle.days()[::-1]
     n_ages = len(found.dates)
-    past = _settled(nowcast, unit, days)
+    past = _final_counts(nowcast, unit, days)
     x_open = [str(d) for d in dates[:n_ages]][::-1]
     bands = [plain(found.values[unit, ::-1, k]) for k in range(len(levels))]
     if len(past):  # the ribbon begins where everything is known
@@ -94,7 +94,7 @@ def delay_figure(triangle: Triangle, by: str | None = None) -> Spec:
     sizes = np.nansum(groups[:, :complete], axis=(1, 2))
     data: list[Spec] = []
     for k in np.argsort(-sizes, kind="stable")[:_MOST_LINES]:
-        share = _cumulated(groups[k, :complete])
+        share = _cumulate(groups[k, :complete])
         colour, dash = style(len(data))
         data.append(line(list(range(len(share))), plain(share), names[k], colour, dash=dash))
     frame = layout("share reported", x=f"delay ({triangle.every}s)")
@@ -194,16 +194,16 @@ def _published_yet(nowcast: Nowcast, published: Floats) -> Floats:
     return np.where((ages < nowcast.silent) & (published == 0.0), np.nan, published)
 
 
-def _settled(nowcast: Nowcast, unit: int, days: int) -> Floats:
-    from tensortide.nowcast.intervals import windowed
+def _final_counts(nowcast: Nowcast, unit: int, days: int) -> Floats:
+    from tensortide.nowcast.intervals import sum_windows
 
     past = nowcast.today.past[unit]
-    return windowed(past, days) if len(past) >= days else past[:0]
+    return sum_windows(past, days) if len(past) >= days else past[:0]
 
 
 def _later(nowcast: Nowcast, unit: int, days: int, later: Triangle) -> Floats:
     """Return the final counts of a unit, newest date first, from a later triangle."""
-    from tensortide.nowcast.intervals import windowed
+    from tensortide.nowcast.intervals import sum_windows
 
     chosen = {
         name: label
@@ -217,11 +217,11 @@ def _later(nowcast: Nowcast, unit: int, days: int, later: Triangle) -> Floats:
     totals = np.where(np.arange(len(totals)) <= complete, totals, np.nan)
     newest = totals[: last + 1][::-1]
     gaps = np.isnan(newest)  # sums that hold a date which is not final are not known
-    sums = windowed(np.where(gaps, 0.0, newest), days)
-    return np.where(windowed(gaps.astype(float), days) > 0.0, np.nan, sums)
+    sums = sum_windows(np.where(gaps, 0.0, newest), days)
+    return np.where(sum_windows(gaps.astype(float), days) > 0.0, np.nan, sums)
 
 
-def _cumulated(square: Floats) -> Floats:
+def _cumulate(square: Floats) -> Floats:
     sums = np.nansum(square, axis=0)
     total = sums.sum()
     return np.cumsum(sums) / total if total > 0.0 else np.full(len(sums), np.nan)

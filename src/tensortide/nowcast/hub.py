@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.errors import InputError
-from tensortide.nowcast.intervals import windowed
+from tensortide.nowcast.intervals import sum_windows
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
 from tensortide.nowcast.replayer import WARM_UP, nowcast_days
@@ -62,7 +62,7 @@ def hub_rows(
             f"the hub's format has a location and an age group, not {len(units.strata)} strata."
         )
     found = nowcast.quantiles(levels, days=DAYS).values
-    final = windowed(nowcast.today.past, DAYS)[:, :, None]
+    final = sum_windows(nowcast.today.past, DAYS)[:, :, None]
     found = np.concatenate([found, np.repeat(final, len(levels), axis=2)], axis=1)[:, :HORIZONS]
     sums = totals or [total_label(known) for known in nowcast.triangle.labels]
     axes = hub_axes(units.strata)

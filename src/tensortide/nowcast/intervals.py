@@ -101,10 +101,10 @@ class Today:
         return self.published + self.unseen
 
 
-def windowed(daily: Floats, days: int) -> Floats:
+def sum_windows(daily: Floats, days: int) -> Floats:
     """Return sums over `days` ages from each age on (last axis); shorter at the end by days - 1.
 
-    >>> windowed(np.arange(4.0), 2).tolist()
+    >>> sum_windows(np.arange(4.0), 2).tolist()
     [1.0, 3.0, 5.0]
     """
     if daily.shape[-1] < days:
@@ -123,14 +123,14 @@ def spreads(today: Today, spread: Spread, days: int) -> tuple[Floats, Floats, Fl
     n_ages = today.published.shape[1]
     final = today.past
     daily = np.concatenate([today.nowcast, final], axis=1)
-    truth = windowed(daily, days)  # what is known today of the target of each age
-    published = windowed(np.concatenate([today.published, final], axis=1), days)[:, :n_ages]
+    truth = sum_windows(daily, days)  # what is known today of the target of each age
+    published = sum_windows(np.concatenate([today.published, final], axis=1), days)[:, :n_ages]
     zeros = np.zeros_like(final)
-    missing = windowed(np.concatenate([today.unseen, zeros], axis=1), days)[:, :n_ages]
-    now = _padded(truth[:, :n_ages], n_ages)
-    published, missing = _padded(published, n_ages), _padded(missing, n_ages)
+    missing = sum_windows(np.concatenate([today.unseen, zeros], axis=1), days)[:, :n_ages]
+    now = _pad(truth[:, :n_ages], n_ages)
+    published, missing = _pad(published, n_ages), _pad(missing, n_ages)
     scale = _scale(now, missing)
-    s2 = _learned(today, daily, truth, scale, spread, days)
+    s2 = _learn(today, daily, truth, scale, spread, days)
     if today.silent:  # a date knows what one of an earlier age usually knows
         s2 = s2[:, np.maximum(np.arange(n_ages) - today.silent, 0)]
     drift = DRIFT * today.silent * np.maximum(missing, 0.0)
@@ -154,7 +154,7 @@ def _scale(now: Floats, missing: Floats) -> Floats:
     return np.asarray(np.maximum(missing, 0.0) + 1.0 + relative * relative)
 
 
-def _padded(array: Floats, width: int) -> Floats:
+def _pad(array: Floats, width: int) -> Floats:
     """Return the array with NaN up to a width."""
     short = width - array.shape[1]
     if short <= 0:
@@ -162,7 +162,7 @@ def _padded(array: Floats, width: int) -> Floats:
     return np.concatenate([array, np.full((len(array), short), np.nan)], axis=1)
 
 
-def _learned(
+def _learn(
     today: Today, daily: Floats, truth: Floats, scale: Floats, spread: Spread, days: int
 ) -> Floats:
     """Return s^2 of each unit and age.
@@ -179,9 +179,9 @@ def _learned(
     older = back[:, None] + np.arange(n_ages, n_ages + days - 1)
     place = np.minimum(older, daily.shape[1] - 1)
     final = np.where(older < daily.shape[1], daily[:, place], np.nan)
-    past = windowed(np.concatenate([spread.nowcasts, final.transpose(1, 0, 2)], axis=2), days)
+    past = sum_windows(np.concatenate([spread.nowcasts, final.transpose(1, 0, 2)], axis=2), days)
     nothing = np.zeros((*spread.unseen.shape[:2], days - 1))
-    unseen = windowed(np.concatenate([spread.unseen, nothing], axis=2), days)
+    unseen = sum_windows(np.concatenate([spread.unseen, nothing], axis=2), days)
     width = past.shape[2]
     age = back[:, None] + np.arange(width)  # how old the target of that day is today
     there = (age < truth.shape[1]) & (age >= SETTLING + today.silent)
@@ -200,13 +200,13 @@ def _learned(
         ratio = np.where(live, (squares + lacking) / np.where(live, own, 1.0), 0.0)
         sums = np.zeros((len(truth), n_ages))
         sums[:, :width] = np.einsum("l,luh->uh", fade, ratio)
-        s2 = _drawn(level, _over_ages(sums), weights)
+        s2 = _shrink(level, _over_ages(sums), weights)
         variance = np.nan_to_num(s2 * scale)
         lacking = np.where(young, variance[:, at], 0.0).transpose(1, 0, 2)
     return s2
 
 
-def _drawn(level: Positions, sums: Floats, weights: Floats) -> Floats:
+def _shrink(level: Positions, sums: Floats, weights: Floats) -> Floats:
     """Return the mean of each unit, drawn to that of its level, which is drawn to one."""
     s2 = np.ones_like(sums)
     means = {}

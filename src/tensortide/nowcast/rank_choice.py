@@ -45,11 +45,11 @@ class Trials:
         for k, (spread, part) in enumerate(zip(self.spreads, parts, strict=True)):
             if missed:
                 spread.skip(missed)
-            misses[k] = self._missed(spread, units, known)
+            misses[k] = self._mean_miss(spread, units, known)
             spread.remember(units.keys, published + part, part)
         return None if np.isnan(misses).any() else int(misses.argmin())
 
-    def _missed(self, spread: Spread, units: Units, known: Floats) -> float:
+    def _mean_miss(self, spread: Spread, units: Units, known: Floats) -> float:
         """Return the mean absolute miss of one model, over the whole and single strata."""
         coarse = np.flatnonzero(units.level <= len(units.strata))
         place = positions_of(units.keys, spread.unit_keys)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Positions
 from tensortide.errors import InputError
-from tensortide.nowcast.intervals import windowed
+from tensortide.nowcast.intervals import sum_windows
 from tensortide.nowcast.ladders import BASELINES
 from tensortide.nowcast.nowcast import Nowcast
 from tensortide.nowcast.nowcaster import Nowcaster
@@ -201,7 +201,7 @@ def _truth(
     daily = units.total(_by_cell(triangle, whole))
     complete = triangle.last - triangle.quiet - triangle.max_delay - triangle.first
     daily[:, complete + 1 :] = np.nan
-    sums = windowed(daily, days)  # of the dates t .. t + days - 1
+    sums = sum_windows(daily, days)  # of the dates t .. t + days - 1
     found = np.full((len(scored), len(daily), horizons), np.nan)
     for k, period in enumerate(periods_of(scored, triangle.every)):
         for horizon in range(horizons):

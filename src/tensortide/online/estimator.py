@@ -183,8 +183,8 @@ class OnlineCP(ReadOnlyModel):
         self, records: Any, retract: Any = None, mode: int | str = -1, mask: Any = None
     ) -> Plan | None:
         """Compute the next step of a fitted model and take nothing over yet."""
-        model = self._fitted()
-        cells = None if retract is None else self._retracted(model, retract)
+        model = self._require_model()
+        cells = None if retract is None else self._cells_to_retract(model, retract)
         if records is None:
             records = model.modes.no_records(self._used["value"])
         from tensortide.parallel.threads import runner
@@ -199,7 +199,7 @@ class OnlineCP(ReadOnlyModel):
         ``|old - new| / |old|`` over all cells.
         """
         number = check_rank(rank)
-        model = self._fitted()
+        model = self._require_model()
         changed, lost = model.with_rank(number, self._rng(model.n_steps, model.rank))
         before = self.rank, self._used
         try:
@@ -211,7 +211,7 @@ class OnlineCP(ReadOnlyModel):
 
     def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
         """Forget labels of a mode: their rows, and their entries where history is kept."""
-        model = self._fitted()
+        model = self._require_model()
         index = model.modes.index(mode)
         keep = np.ones(model.modes.shape[index], bool)
         keep[model.modes.positions_of(index, labels)] = False
@@ -243,12 +243,12 @@ class OnlineCP(ReadOnlyModel):
         given = None if init is None else check_factors(init, arrival.new_shape, self.rank)
         most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
         with watched_sweeps(most, show=progress) as tell:
-            return Model.prepared(
+            return Model.from_first_data(
                 method, rules, modes, arrival, self.rank, self._rng(),
                 Effort(max_sweeps, tol, starts, given), runner(self.threads), tell,
             )  # fmt: skip
 
-    def _retracted(self, model: Model, retract: Any) -> Any:
+    def _cells_to_retract(self, model: Model, retract: Any) -> Any:
         if model.store is None:
             raise InputError(
                 f"method {model.method.name!r} keeps no history, so it cannot forget single "

@@ -55,7 +55,7 @@ class Model:
     dispersion: Dispersion = field(default_factory=Dispersion)
 
     @classmethod
-    def prepared(
+    def from_first_data(
         cls,
         method: Method,
         rules: Rules,
@@ -84,7 +84,7 @@ class Model:
         try:
             best = prepare(preparation(method), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
-            raise _named(error, modes, arrival, (None,) * len(shape)) from None
+            raise _name_label(error, modes, arrival, (None,) * len(shape)) from None
         if loss.name not in ("bernoulli", "custom"):  # whose zero is no small value
             _judge_ridge(method.beta, best, cells)
         modes = modes.copy()
@@ -94,7 +94,7 @@ class Model:
         if store is None:
             seen = change.count(seen, arrival, repeats=not method.limits.new_cells)
         factors = Factors(_revive(method, best.rows, rng) if effort.max_sweeps else best.rows)
-        fitted = loss.mean(_fitted(best.rows, change))
+        fitted = loss.mean(_first_values(best.rows, change))
         model = cls(
             method=method,
             rules=rules,
@@ -170,7 +170,7 @@ class Model:
         try:
             outcome = step(self.method, self.factors, change, self.memory, run)
         except SolveError as error:
-            raise _named(error, self.modes, arrival, change.positions) from None
+            raise _name_label(error, self.modes, arrival, change.positions) from None
         seen, store = self.seen, None
         if change.absorbed is None:
             seen = change.count(seen, arrival, repeats=not self.method.limits.new_cells)
@@ -278,7 +278,7 @@ def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) ->
     return revive(rows, rng, positive=_positive(method))
 
 
-def _fitted(rows: Sequence[Floats], change: BatchChange) -> Floats:
+def _first_values(rows: Sequence[Floats], change: BatchChange) -> Floats:
     """Return the model's values of first data after learning them."""
     arrived = change.arrived
     return box_values(rows) if isinstance(arrived, DenseBox) else values_at(rows, arrived)
@@ -304,7 +304,7 @@ def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:
         )
 
 
-def _named(
+def _name_label(
     error: SolveError, modes: Modes, arrival: Arrival, positions: tuple[Positions | None, ...]
 ) -> SolveError:
     """Say which label a row stands for."""

@@ -67,7 +67,7 @@ class ReadOnlyModel(Parameters):
         """
         check_choice("unknown", unknown, get_args(Unknown))
         check_choice("scale", scale, get_args(Scale))
-        model = self._fitted()
+        model = self._require_model()
         from tensortide.core.tensor.factors import values_at
 
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
@@ -88,13 +88,13 @@ class ReadOnlyModel(Parameters):
         """
         from tensortide.online.surprise import judged_table
 
-        model = self._fitted()
+        model = self._require_model()
         arrival = self._arrival(records, mode, mask)
         return judged_table(model.judge(arrival), arrival, model.modes)
 
     def score(self, records: Any, *, mask: Any = None) -> float:
         """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
-        model = self._fitted()
+        model = self._require_model()
         from tensortide.core.tensor.factors import values_at
         from tensortide.online.changes import distinct
         from tensortide.online.score import fitness
@@ -122,7 +122,7 @@ class ReadOnlyModel(Parameters):
         check_count("top", top, least=1)
         from tensortide.online.components import components_table
 
-        model = self._fitted()
+        model = self._require_model()
         return components_table(model.rows(), model.modes, top)
 
     def reconstruct(
@@ -140,7 +140,7 @@ class ReadOnlyModel(Parameters):
         from tensortide.online.export import dense_box
 
         check_choice("scale", scale, get_args(Scale))
-        model = self._fitted()
+        model = self._require_model()
         values = dense_box(model.rows(), model.modes, labels, max_cells)
         return model.method.loss.mean(values) if scale == "mean" else values
 
@@ -152,34 +152,34 @@ class ReadOnlyModel(Parameters):
         """Return the factors as an xarray data set indexed by labels (needs xarray)."""
         from tensortide.online.export import to_dataset
 
-        model = self._fitted()
+        model = self._require_model()
         return to_dataset(model.rows(), model.modes)
 
     @property
     def factors_(self) -> list[Floats]:
         """The factors, one (I_n, R) array per mode (copies)."""
-        return [rows.copy() for rows in self._fitted().rows()]
+        return [rows.copy() for rows in self._require_model().rows()]
 
     @property
     def weights_(self) -> Floats:
         """Weights of the components: ones, as the factors carry the scale."""
-        return np.ones(self._fitted().rank)
+        return np.ones(self._require_model().rank)
 
     @property
     def labels_(self) -> dict[str, AnyArray]:
         """The labels of each mode, in the order of the factors' rows."""
-        modes = self._fitted().modes
+        modes = self._require_model().modes
         return {n: labels.array() for n, labels in zip(modes.names, modes.labels, strict=True)}
 
     @property
     def shape_(self) -> Shape:
         """Size of each mode."""
-        return self._fitted().modes.shape
+        return self._require_model().modes.shape
 
     @property
     def n_steps_(self) -> int:
         """Steps taken, preparation included."""
-        return self._fitted().n_steps
+        return self._require_model().n_steps
 
     @property
     def n_entries_(self) -> int:
@@ -188,12 +188,12 @@ class ReadOnlyModel(Parameters):
         Its standard error is 1.6 %; cells that are reported again after labels were retired
         count twice.
         """
-        return round(self._fitted().n_entries)
+        return round(self._require_model().n_entries)
 
     @property
     def state_bytes_(self) -> int:
         """Bytes of numbers that the model holds: factors, what the method remembers, history."""
-        model = self._fitted()
+        model = self._require_model()
         held = sum(rows.nbytes for rows in model.rows())
         held += sum(array.nbytes for array in model.memory.values())
         return held + (0 if model.store is None else model.store.nbytes)
@@ -214,7 +214,7 @@ class ReadOnlyModel(Parameters):
         """Write the model to one file: arrays and JSON, no pickle.  Replaces it whole or not."""
         from tensortide.online.saved import save_model
 
-        save_model(self._used, self._fitted(), Path(path))
+        save_model(self._used, self._require_model(), Path(path))
 
     def __repr__(self) -> str:
         """Show the parameters that matter and what the model has seen."""
@@ -245,7 +245,7 @@ class ReadOnlyModel(Parameters):
     # ------------------------------------------------------------------ inside
 
     def _arrival(self, records: Any, mode: int | str, mask: Any) -> Arrival:
-        modes = self._fitted().modes
+        modes = self._require_model().modes
         return modes.read(
             records,
             self._used["value"],
@@ -254,7 +254,7 @@ class ReadOnlyModel(Parameters):
             append_along=modes.index(mode),
         )
 
-    def _fitted(self) -> Model:
+    def _require_model(self) -> Model:
         if self._model is None:
             raise NotFittedError("this model has seen no data yet; call fit or update first.")
         return self._model

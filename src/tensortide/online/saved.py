@@ -54,7 +54,7 @@ def load(path: str | Path) -> OnlineCP:
         with zipfile.ZipFile(file) as bundle:
             facts = read_facts(bundle)
             _check_version(facts, file)
-            return _restored(facts, read_arrays(bundle))
+            return _restore(facts, read_arrays(bundle))
     except FileNotFoundError:
         raise FileError(f"{file}: there is no such file.") from None
     except FileError:
@@ -107,7 +107,7 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
     return arrays, facts
 
 
-def _restored(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
+def _restore(facts: dict[str, Any], arrays: dict[str, AnyArray]) -> OnlineCP:
     shape = check_facts(facts)
     kinds = facts["label_kinds"]
     if len(kinds) != len(shape) or 0 < kinds.count("position") < len(shape):

@@ -253,14 +253,14 @@ def _gaussian(cells: Positions, seed: int) -> Floats:
     """Return a standard normal number for each cell that depends on cell and seed only."""
     state = np.full(len(cells), np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15), np.uint64)
     for mode in range(cells.shape[1]):
-        state = _mixed(state ^ cells[:, mode].astype(np.uint64))
+        state = _mix(state ^ cells[:, mode].astype(np.uint64))
     scale = 2.0**-53
-    first = ((_mixed(state) >> np.uint64(11)).astype(float) + 0.5) * scale
-    second = (_mixed(state ^ np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11)).astype(float) * scale
+    first = ((_mix(state) >> np.uint64(11)).astype(float) + 0.5) * scale
+    second = (_mix(state ^ np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11)).astype(float) * scale
     return np.asarray(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second))
 
 
-def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Scramble (splitmix64)."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

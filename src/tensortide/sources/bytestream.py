@@ -74,14 +74,14 @@ class ByteStream:
             if path is not None:
                 self._raw.seek(0)
             self.kind = compression(head)
-            self._file: Any = self._opened()
+            self._file: Any = self._decompress()
         self._live = path is None and self.kind is None
         self.size = None if path is None else os.fstat(self._raw.fileno()).st_size
         self.limit = limit if limit is not None or self.kind is not None else self.size
         self.at = 0
         self._open = 0  # bytes since the last line end
 
-    def _opened(self) -> Any:
+    def _decompress(self) -> Any:
         if self.kind is None:
             return self._raw
         if self.kind == "gzip":

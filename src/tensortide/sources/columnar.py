@@ -90,9 +90,9 @@ class ColumnarFeed:
                     continue
                 skip = max(start.place - first, 0)
                 table = pa.Table.from_batches([batch]).slice(skip)
-                yield self._judged(table, wanted, first + skip)
+                yield self._judge(table, wanted, first + skip)
 
-    def _judged(self, table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
+    def _judge(self, table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
         try:
             return judge_records(table, wanted, first)
         except InputError as error:

@@ -139,10 +139,10 @@ def gather_steps(pieces: Iterable[Piece], cut: Cut, start: ResumeAt) -> Iterator
             (table.filter(pc.invert(begun)), [b for b in bad if b.end > start.until], 0, None),
         ]
     for part, aside, done, until in stretches:
-        yield from _sorted(part, aside, cut, done, until)
+        yield from _sort_and_cut(part, aside, cut, done, until)
 
 
-def _sorted(
+def _sort_and_cut(
     table: pa.Table, bad: list[BadRecord], cut: Cut, done: int, until: int | None
 ) -> Iterator[StepRecords]:
     import pyarrow.compute as pc
@@ -195,7 +195,7 @@ def _runs(table: pa.Table, column: str, last: Any, waiting: bool) -> tuple[list[
     if not n_records:
         return [], last
     if not _ascends(values, last):
-        raise _unordered(table, values, last)
+        raise _unordered_error(table, values, last)
     changes = _changes(values)
     ends = (np.flatnonzero(changes) + 1).tolist()
     if waiting and values[0].as_py() != last:
@@ -239,7 +239,7 @@ def _ascends(values: pa.Array, last: Any) -> bool:
     return not pc.any(less).as_py()
 
 
-def _unordered(table: pa.Table, values: pa.Array, last: Any) -> UnorderedError:
+def _unordered_error(table: pa.Table, values: pa.Array, last: Any) -> UnorderedError:
     lines = table[LINE].to_pylist()
     for i, value in enumerate(values.to_pylist()):
         if last is not None and value < last:

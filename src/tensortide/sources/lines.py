@@ -44,7 +44,7 @@ def split(
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
     lines = np.arange(first_line, first_line + len(ends))
     if separator is not None and len(ends) and b'"' in data:
-        starts, ends, lines = _joined(data, octets, starts, ends, lines, separator, n_fields, final)
+        starts, ends, lines = _join(data, octets, starts, ends, lines, separator, n_fields, final)
     consumed = int(ends[-1]) if len(ends) else 0
     n_lines = data.count(b"\n", 0, consumed)
     short = np.flatnonzero(ends - starts <= 2)
@@ -62,7 +62,7 @@ def fields(text: str, separator: str) -> list[str]:
     return rows[0]
 
 
-def _joined(
+def _join(
     data: bytes,
     octets: object,
     starts: Positions,

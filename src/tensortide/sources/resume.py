@@ -187,7 +187,7 @@ class KnownPlaces:
         verdict = Verdict.NEW if alike is None else Verdict.ALIKE
         return ResumeAt(verdict=verdict, earlier=alike, generation=self._next(path)[2])
 
-    def moved(self, place: Place, files: Iterable[Path]) -> Path | None:
+    def find_moved(self, place: Place, files: Iterable[Path]) -> Path | None:
         """Return the other file that has now what was learned of one, as when logs rotate.
 
         It takes over what is known.

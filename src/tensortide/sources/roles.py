@@ -153,7 +153,9 @@ def _value(sample: pa.Table, modes: Sequence[str] | None) -> tuple[str, str]:
         advice += "; if the table is wide, turn it first: one row a value is needed"
     if not numbers:
         advice += "; numbers with a decimal comma or a unit are text: write them with a point"
-    raise InputError(f"which column has the values? The columns are {_listed(sample)}; {advice}.")
+    raise InputError(
+        f"which column has the values? The columns are {_list_columns(sample)}; {advice}."
+    )
 
 
 def _modes(sample: pa.Table, value: str | None, cut: Cut | None) -> tuple[list[str], str]:
@@ -169,15 +171,15 @@ def _modes(sample: pa.Table, value: str | None, cut: Cut | None) -> tuple[list[s
     measures = [n for n in columns_called("measure", free) if _numeric(sample[n].type)]
     if measures:
         raise InputError(
-            f"is {measures[0]!r} a second value or a label? The columns are {_listed(sample)}; say "
-            "which columns are labels with --modes."
+            f"is {measures[0]!r} a second value or a label? The columns are "
+            f"{_list_columns(sample)}; say which columns are labels with --modes."
         )
     step = None if cut is None else cut.column
     if step in free and len(free) > 2 and any(n != step and _dated(sample[n].type) for n in free):
         return [n for n in free if n != step], f"{why} but the steps' {step}"
     if len(free) < 2:
         raise InputError(
-            f"a model needs two label columns at least; the columns are {_listed(sample)}."
+            f"a model needs two label columns at least; the columns are {_list_columns(sample)}."
         )
     return free, why
 
@@ -237,7 +239,7 @@ def _dated(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
-def _listed(sample: pa.Table) -> str:
+def _list_columns(sample: pa.Table) -> str:
     return ", ".join(f"{f.name} ({_word(f.type)})" for f in sample.schema)
 
 

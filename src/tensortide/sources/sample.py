@@ -42,7 +42,7 @@ def codes_as_text(table: pa.Table, read: Callable[[dict[str, Any]], pa.Table]) -
         for name, column in zip(whole, texts.columns, strict=True)
         if pc.any(pc.match_substring_regex(column, r"^\s*-?0\d")).as_py()
     }
-    return _replaced(table, codes)
+    return _replace(table, codes)
 
 
 def mostly_dates(table: pa.Table) -> pa.Table:
@@ -57,10 +57,10 @@ def mostly_dates(table: pa.Table) -> pa.Table:
         dated = pc.match_substring_regex(column, r"^\d{4}-\d\d-\d\d$")
         if (pc.sum(dated).as_py() or 0) >= 0.9 * table.num_rows:
             dates[field.name] = pa.nulls(table.num_rows, pa.date32())
-    return _replaced(table, dates)
+    return _replace(table, dates)
 
 
-def _replaced(table: pa.Table, columns: dict[str, Any]) -> pa.Table:
+def _replace(table: pa.Table, columns: dict[str, Any]) -> pa.Table:
     """Return a table with other columns in some places, made at once: it may be wide."""
     import pyarrow as pa
 

@@ -168,7 +168,7 @@ class TextFeed:
         cut = len(data)
         if cut > _SAMPLE:  # the first record at least, however long it is
             cut = (data.rfind(b"\n", 0, _SAMPLE) + 1) or data.find(b"\n") + 1
-        return self._guessed(data[:cut])
+        return self._guess_types(data[:cut])
 
     def whole(self) -> pa.Table:
         """Return all records with all their columns; one that cannot be parsed spoils them all."""
@@ -180,7 +180,7 @@ class TextFeed:
         if b"\0" in data:
             self._name_bad(data)
         if not data.strip():
-            return self._guessed(b"")
+            return self._guess_types(b"")
         try:
             if self.json:
                 return self._json_table(data)
@@ -211,7 +211,7 @@ class TextFeed:
                 continue
             raise FileError(f"{self.name}, line {line}: {reason}.")
 
-    def _guessed(self, data: bytes) -> pa.Table:
+    def _guess_types(self, data: bytes) -> pa.Table:
         """Guess types of as many records as go together; bad ones are judged later."""
         import pyarrow as pa
 

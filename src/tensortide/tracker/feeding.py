@@ -97,7 +97,7 @@ def roles_of(tracker: Tracker, sample: pa.Table, drive: FeedOptions, several: bo
         return roles
     params = tracker.params
     counting = params["duplicates"] == "count"
-    fitted = tracker.model._fitted().modes if tracker.fitted else None
+    fitted = tracker.model._require_model().modes if tracker.fitted else None
     modes = params["modes"] if fitted is None else fitted.names
     value = None if counting else params["value"]
     roles = find_roles(sample, modes, value, drive.cut, counting=counting, several=several)

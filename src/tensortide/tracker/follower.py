@@ -99,7 +99,7 @@ class Follower:
                 return
             _require(feed, self.roles.wanted)
             start = feed.start(self._known)
-            if start.verdict is Verdict.SHORTER and self._growing and not self._moved(start):
+            if start.verdict is Verdict.SHORTER and self._growing and not self._note_move(start):
                 yield Skipped(feed.name, "is shorter than what was learned of it; it is left")
                 return
             start = self._begin_again(feed, start)
@@ -111,7 +111,7 @@ class Follower:
                 found = True
                 step = _Step(feed, portion, self._place(feed, portion, start))
                 if portion.bad and not self.quarantine:
-                    raise _stopped(feed, portion.bad)
+                    raise _bad_records_error(feed, portion.bad)
                 self._waiting.append(step)
                 if self.tracker.fitted or len(self._waiting) >= self._first:
                     yield self._learn()
@@ -126,17 +126,17 @@ class Follower:
         """Judge a changed file anew where its content has moved, else as the user says."""
         if start.verdict not in (Verdict.CHANGED, Verdict.SHORTER):
             return start
-        if self._moved(start):  # what is there now may be a file that moved, too
+        if self._note_move(start):  # what is there now may be a file that moved, too
             return self._begin_again(feed, feed.start(self._known))
         if self._changed != "new":
             raise ChangedFileError(_what_changed(feed, start))
         return ResumeAt(generation=start.generation + 1)
 
-    def _moved(self, start: ResumeAt) -> bool:
+    def _note_move(self, start: ResumeAt) -> bool:
         """Tell whether what was learned of a changed file is in another one, and note it."""
         if start.earlier is None:
             return False
-        to = self._known.moved(start.earlier, self.files)
+        to = self._known.find_moved(start.earlier, self.files)
         self._moves += [] if to is None else [(start.earlier.source, str(to))]
         return to is not None
 
@@ -198,7 +198,7 @@ class Follower:
         """Look through a file of columns before its first step: mended, it is another file."""
         for piece in feed.pieces(self.roles.wanted, start):
             if piece.bad:
-                raise _stopped(feed, piece.bad)
+                raise _bad_records_error(feed, piece.bad)
 
     def _batch_id(self, place: Place, others: set[str]) -> str:
         """Return the id that the content gives; what stands at several places adds its name.
@@ -345,7 +345,7 @@ def _require(feed: Feed, wanted: ColumnSpec) -> None:
         check_columns_exist(feed.names, wanted.names, where=f"{feed.name}: ")
 
 
-def _stopped(feed: Feed, bad: list[BadRecord]) -> InputError:
+def _bad_records_error(feed: Feed, bad: list[BadRecord]) -> InputError:
     first = bad[0]
     more = f" ({len(bad) - 1:,} more in this step)" if len(bad) > 1 else ""
     return InputError(

@@ -50,7 +50,7 @@ class Ledger:
         self._commits = 0
         with sentences(folder):
             mark = read_mark(folder)  # before the ledger, so that it cannot be ahead of it
-            self.db = self._connected()
+            self.db = self._connect()
             try:
                 version = self._check_format()
                 if not read_only:
@@ -89,7 +89,7 @@ class Ledger:
                 db.close()
             begun.rename(folder / FILE)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
             return sqlite3.connect(self.file, isolation_level=None, timeout=30.0)
         uri = self.file.resolve().as_uri()
@@ -187,7 +187,7 @@ class Ledger:
         """Make everything that is written within one transaction."""
         with sentences(self.folder):
             try:
-                self._settled()
+                self._roll_back()
                 self.db.execute("BEGIN IMMEDIATE")
                 yield self.db
                 self.db.execute("COMMIT")
@@ -228,13 +228,13 @@ class Ledger:
         """See one state of the ledger throughout, whatever is written meanwhile."""
         with sentences(self.folder), _damage(self.folder):
             try:
-                self._settled()
+                self._roll_back()
                 self.db.execute("BEGIN")
                 yield self.db
             finally:
-                self._settled()
+                self._roll_back()
 
-    def _settled(self) -> None:
+    def _roll_back(self) -> None:
         """End a transaction that an interrupt has left open."""
         if self.db.in_transaction:
             self.db.execute("ROLLBACK")
@@ -294,7 +294,7 @@ def sentences(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise FileError(f"{folder}: {_said(error)}") from None
+        raise FileError(f"{folder}: {_sentence(error)}") from None
     except FileError:
         raise
     except OSError as error:
@@ -307,7 +307,7 @@ def sentences(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _said(error: sqlite3.Error) -> str:
+def _sentence(error: sqlite3.Error) -> str:
     text = str(error)
     if "full" in text or "disk I/O" in text:
         return (

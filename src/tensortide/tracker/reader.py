@@ -54,7 +54,7 @@ class RunReader:
         It stays as it is while the run goes on; one that is held while the next step is taken
         costs a copy of the factors, so ask for it anew rather than keep it in a loop.
         """
-        view = ReadOnlyModel.around(self._fitted())
+        view = ReadOnlyModel.around(self._require_estimator())
         self._views.add(view)
         return view
 
@@ -125,7 +125,7 @@ class RunReader:
 
     def __repr__(self) -> str:
         """Show where it is and what it holds."""
-        model = "no data yet" if not self.fitted else repr(self._fitted())
+        model = "no data yet" if not self.fitted else repr(self._require_estimator())
         return f"Tracker({str(self.path)!r}, {model})"
 
     # ------------------------------------------------------------------ inside
@@ -157,7 +157,7 @@ class RunReader:
             self._load()
         return self._estimator
 
-    def _fitted(self) -> OnlineCP:
+    def _require_estimator(self) -> OnlineCP:
         estimator = self._current()
         if estimator is None:
             raise NotFittedError(f"{self.path}: this run has seen no data yet.")

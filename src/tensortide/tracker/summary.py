@@ -31,7 +31,7 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
     entries, exact = 0, True
     if tracker.fitted:
         model = tracker.model
-        inner = model._fitted()
+        inner = model._require_model()
         modes = [
             {"name": name, "kind": labels.kind, "size": len(labels)}
             for name, labels in zip(inner.modes.names, inner.modes.labels, strict=True)

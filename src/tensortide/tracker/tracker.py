@@ -53,7 +53,7 @@ class Tracker(RunReader):
         raise InputError("use Tracker.open(path) or Tracker.create(path, ...).")
 
     @classmethod
-    def _opened(cls, path: Path, lock: Lock | None) -> Tracker:
+    def _open(cls, path: Path, lock: Lock | None) -> Tracker:
         run = cls.__new__(cls)
         run._begin(path, lock)
         if lock is not None:
@@ -110,7 +110,7 @@ class Tracker(RunReader):
         except BaseException:
             lock.release()
             raise
-        return cls._opened(folder, lock)
+        return cls._open(folder, lock)
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> Tracker:
@@ -122,7 +122,7 @@ class Tracker(RunReader):
         folder = Path(path)
         if not (folder / FILE).is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
-        return cls._opened(folder, None if read_only else Lock(folder, wait=wait))
+        return cls._open(folder, None if read_only else Lock(folder, wait=wait))
 
     # ------------------------------------------------------------------ learning
 
@@ -154,7 +154,7 @@ class Tracker(RunReader):
         plan = None
         if records is not None or retract is not None:
             plan = estimator._plan(records, retract)
-        model = estimator._fitted()
+        model = estimator._require_model()
         info = model.nothing() if plan is None else plan.info
         info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
         with self._following_the_disk():
@@ -197,14 +197,14 @@ class Tracker(RunReader):
 
     def change_rank(self, rank: int) -> float:
         """Go on with another number of components; see `OnlineCP.change_rank`."""
-        estimator = self._fitted().copy()
+        estimator = self._require_estimator().copy()
         lost = estimator.change_rank(rank)
         self._rewrite(estimator, "rank", f"rank {rank}")
         return lost
 
     def retire(self, mode: str | int, labels: Sequence[Any]) -> None:
         """Forget labels of a mode; see `OnlineCP.retire`."""
-        estimator = self._fitted().copy()
+        estimator = self._require_estimator().copy()
         estimator.retire(mode, labels)
         self._rewrite(estimator, "retire", f"{mode}: {len(labels)} labels retired")
         self._ledger.forget("the labels that were retired")
@@ -247,7 +247,7 @@ class Tracker(RunReader):
             raise NotFittedError("this run has seen no data yet; give records.")
         info = replace(info, batch_id=line.batch_id, seconds=time.perf_counter() - began)
         with self._following_the_disk():
-            model = None if estimator is None else estimator._fitted()
+            model = None if estimator is None else estimator._require_model()
             commit_first(self._ledger, model, info, line)
             if estimator is not None:
                 estimator.info_ = info
@@ -259,7 +259,7 @@ class Tracker(RunReader):
         self._check_writable()
         line = Line(uuid.uuid4().hex, Place(source="", label=label))
         with self._following_the_disk():
-            commit_whole(self._ledger, estimator._fitted(), kind, line)
+            commit_whole(self._ledger, estimator._require_model(), kind, line)
             self._estimator = estimator
 
     @contextmanager

@@ -100,7 +100,7 @@ class Objective:
         self._cross = np.empty((2, len(given), work.order, width, work.rank))
         self._stale = np.array([True] * work.order)
 
-    def moved(self, mode: int) -> None:
+    def note_change(self, mode: int) -> None:
         """Take note that rows of a mode have changed."""
         self._stale[mode] = True
         self._moves[mode] += 1

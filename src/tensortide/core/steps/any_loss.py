@@ -149,10 +149,12 @@ class AnyLossObjective:
         held = self._held(mode)
         gram += np.diag(held)
         still = self._still[mode] | silent
-        candidate = self._solved(mode, NormalEquations(gram, rhs), before, still)
-        rows, value = self._checked(mode, before, candidate, y, held)
+        candidate = self._solve(mode, NormalEquations(gram, rhs), before, still)
+        rows, value = self._backtrack(mode, before, candidate, y, held)
         if isinstance(self.zeros, ZeroSums) and not self.terms[mode].coupled:
-            shared, other = self._checked(mode, before, self._shared(mode, before, still), y, held)
+            shared, other = self._backtrack(
+                mode, before, self._share_out(mode, before, still), y, held
+            )
             rows = np.where((other < value)[:, None], shared, rows)
         self._take(mode, before, rows)
 
@@ -168,16 +170,16 @@ class AnyLossObjective:
         where, share = self.work.part(mode), 1.0
         for _ in range(HALVINGS):
             self.work.stack[where] = before + share * (rows - before)
-            self._parabola.moved(mode)
-            self._boxes.moved(mode)
+            self._parabola.note_change(mode)
+            self._boxes.note_change(mode)
             if not doubtful or self.value() <= start:
                 return
             share *= 0.5
         self.work.stack[where] = before
-        self._parabola.moved(mode)
-        self._boxes.moved(mode)
+        self._parabola.note_change(mode)
+        self._boxes.note_change(mode)
 
-    def _shared(self, mode: int, before: Floats, still: Flags) -> Floats:
+    def _share_out(self, mode: int, before: Floats, still: Flags) -> Floats:
         """Return rows by expectation and maximisation: ``a (sum x / y z) / (sum of z, zeros too)``.
 
         Where a row is far above its few counts the parabola of the counts is nearly flat
@@ -249,28 +251,28 @@ class AnyLossObjective:
             return np.asarray(silent & (pointers[1:] == pointers[:-1]))
         return np.asarray(silent & (np.einsum("irr->i", gram) == 0.0) & (self.zeros is None))
 
-    def _solved(self, mode: int, equations: NormalEquations, rows: Floats, still: Flags) -> Floats:
+    def _solve(self, mode: int, equations: NormalEquations, rows: Floats, still: Flags) -> Floats:
         """Return rows that minimise the parabola and the terms of the mode."""
         terms = self.terms[mode]
         ridge = self.beta + terms.ridge
         if terms.prox is not None:
-            return self._alternated(mode, equations, ridge, rows, still)
+            return self._alternate(mode, equations, ridge, rows, still)
         if len(self.ties[mode].pairs) or terms.l1:
-            return self._descended(mode, equations, ridge, rows, still)
+            return self._descend(mode, equations, ridge, rows, still)
         found = rows.copy()
         moving = np.flatnonzero(~still)
         if len(moving):
             part = NormalEquations(equations.gram[moving], equations.rhs[moving])
-            found[moving] = self._solved_freely(mode, part, ridge, rows[moving], moving)
+            found[moving] = self._solve_freely(mode, part, ridge, rows[moving], moving)
         if terms.nonnegative:
             silent = (np.einsum("irr->i", equations.gram) == 0.0) & ~still
             below = (found < 0.0).any(axis=1) | silent
             if below.any():
                 start = np.where(below[:, None], np.maximum(rows, 0.0), found)
-                found = self._descended(mode, equations, ridge, start, still | ~below)
+                found = self._descend(mode, equations, ridge, start, still | ~below)
         return found
 
-    def _solved_freely(
+    def _solve_freely(
         self, mode: int, equations: NormalEquations, ridge: float, rows: Floats, at: Positions
     ) -> Floats:
         try:
@@ -278,7 +280,7 @@ class AnyLossObjective:
         except SolveError as error:
             raise SolveError(error.reason, mode=mode, position=int(at[error.position])) from None
 
-    def _descended(
+    def _descend(
         self, mode: int, equations: NormalEquations, ridge: float, start: Floats, still: Flags
     ) -> Floats:
         terms = self.terms[mode]
@@ -290,7 +292,7 @@ class AnyLossObjective:
         )  # fmt: skip
         return found
 
-    def _alternated(
+    def _alternate(
         self, mode: int, equations: NormalEquations, ridge: float, rows: Floats, still: Flags
     ) -> Floats:
         """Take a penalty of the whole factor by its proximal map."""
@@ -300,8 +302,8 @@ class AnyLossObjective:
         def free(weight: float, pull: Floats, start: Floats) -> Floats:
             pulled = NormalEquations(equations.gram, equations.rhs + pull)
             if tied:
-                return self._descended(mode, pulled, ridge + weight, start, still)
-            return self._solved_freely(mode, pulled, ridge + weight, start, np.arange(len(start)))
+                return self._descend(mode, pulled, ridge + weight, start, still)
+            return self._solve_freely(mode, pulled, ridge + weight, start, np.arange(len(start)))
 
         curvature = float(np.einsum("irr->", equations.gram)) / equations.rhs.size + ridge
         shifts = self._shifts.get(mode, np.zeros_like(rows))
@@ -310,7 +312,7 @@ class AnyLossObjective:
 
     # ------------------------------------------------------------------ the check
 
-    def _checked(
+    def _backtrack(
         self, mode: int, before: Floats, after: Floats, y: Floats, held: Floats
     ) -> tuple[Floats, Floats]:
         """Return rows on the way from before to after that are not worse, and their values.

@@ -122,7 +122,7 @@ def general_goal(
     rest_sums: Floats | None = None,
 ) -> AnyLossObjective:
     """Return the objective of a step that has a loss or terms of its own."""
-    entries = _listed(change.entries, work)
+    entries = _list_cells(change.entries, work)
     zeros, boxes, in_region = None, list(history), None
     if change.absent_zero:
         outside = not recipe.keeps_history
@@ -141,7 +141,7 @@ def general_goal(
     )  # fmt: skip
 
 
-def _listed(entries: AnyEntries, work: Workspace) -> Entries:
+def _list_cells(entries: AnyEntries, work: Workspace) -> Entries:
     """Return the entries one by one; a box of new slices stands at the end of its mode."""
     if not isinstance(entries, DenseBox):
         return entries

@@ -58,7 +58,7 @@ class Begun:
 
 def begin_step(factors: Factors, change: Change) -> Begun:
     """Load the rows that a step works on and predict the batch from them."""
-    n_upper, n_lower = _touched(change)
+    n_upper, n_lower = _count_touched(change)
     work = factors.load(change.positions, n_upper, n_lower)
     rest = None
     if change.positions[0] is not None:
@@ -69,11 +69,11 @@ def begin_step(factors: Factors, change: Change) -> Begun:
         work.stack[work.lower_part(mode)] = means[mode]
     return Begun(
         work=work, previous=work.stack.copy(), means=means, rest=rest,
-        predicted=_predicted(work, change), n_upper=n_upper,
+        predicted=_predict(work, change), n_upper=n_upper,
     )  # fmt: skip
 
 
-def _predicted(work: Workspace, change: Change) -> Floats:
+def _predict(work: Workspace, change: Change) -> Floats:
     """Return the model's values of the cells that have just come."""
     if isinstance(change.arrived, DenseBox):
         return box_values(change.arrived.last_rows(work.rows()))
@@ -125,7 +125,7 @@ def undo(factors: Factors, outcome: Outcome) -> None:
     factors.put(before.positions, before.rows, before.shape, before.grams)
 
 
-def _touched(change: Change) -> tuple[Shape, Shape]:
+def _count_touched(change: Change) -> tuple[Shape, Shape]:
     """Return how many old and how many new rows of each mode take part."""
     old, new = change.old_shape, change.new_shape
     if change.positions[0] is None:

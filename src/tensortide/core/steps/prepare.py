@@ -84,9 +84,9 @@ def prepare(
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
     rows, swept = best.work.rows(), effort.given is None or best.sweeps > 0
     if swept and not change.absent_zero:
-        fill_empty_rows(rows, change, _said(recipe, change))
+        fill_empty_rows(rows, change, _tied_rows(recipe, change))
     if swept and not recipe.terms:  # terms of a mode know one scale
-        rows = balanced(rows)
+        rows = balance(rows)
     return Prepared(
         rows=tuple(r.copy() for r in rows), objective=best.objective if swept else best.value(),
         sweeps=best.sweeps, strategy=strategy, converged=best.converged,
@@ -182,7 +182,7 @@ def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[Flags
             rows[mode][filled] = rows[mode][~empty].mean(axis=0)
 
 
-def _said(recipe: Recipe, change: Change) -> list[Flags]:
+def _tied_rows(recipe: Recipe, change: Change) -> list[Flags]:
     """Return which rows of each mode are tied to others, fixed, or part of a whole."""
     found = []
     for mode, (ties, size) in enumerate(zip(ties_of(change), change.new_shape, strict=True)):
@@ -192,7 +192,7 @@ def _said(recipe: Recipe, change: Change) -> list[Flags]:
     return found
 
 
-def balanced(rows: Sequence[Floats]) -> list[Floats]:
+def balance(rows: Sequence[Floats]) -> list[Floats]:
     """Give each component the same norm in every mode; the model's values stay the same.
 
     Of all scalings this one has the smallest ridge penalty.

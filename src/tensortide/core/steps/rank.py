@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.objective.squares import BoxTerm, Listed, Objective
-from tensortide.core.steps.prepare import balanced
+from tensortide.core.steps.prepare import balance
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.exact import update_block
@@ -84,5 +84,5 @@ def lower_rank(
             break
         last = now
     for mode in range(work.order):
-        distance.moved(mode)
-    return balanced(work.rows()), float(np.sqrt(distance.value() / size))
+        distance.note_change(mode)
+    return balance(work.rows()), float(np.sqrt(distance.value() / size))

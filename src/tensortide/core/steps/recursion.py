@@ -43,7 +43,7 @@ def begin(method: Recursion, rows: Sequence[Floats], change: Change) -> Memory:
     for part, factor in zip(work.rows(), rows, strict=True):
         part[:] = factor
     objective = _slices(method, work, change)
-    return _packed({b.mode: objective.equations(b) for b in work.blocks()})
+    return _pack({b.mode: objective.equations(b) for b in work.blocks()})
 
 
 def step(
@@ -64,20 +64,20 @@ def step(
     sums: dict[int, NormalEquations] = {}
     if method.step is None:
         for block in blocks:
-            sums[block.mode] = method.decay * _unpacked(memory, block.mode) + objective.equations(
+            sums[block.mode] = method.decay * _unpack(memory, block.mode) + objective.equations(
                 block
             )
             _put(work, block, solve(sums[block.mode], method.beta, _rows(work, block), block))
-            objective.moved(block.mode)
+            objective.note_change(block.mode)
     else:
         _descend(objective, blocks, method)
     if method.resolve:
         start_lower_rows(work, change.entries, method.beta, begun.means, absent_zero=full)
-        objective.moved(change.time)
+        objective.note_change(change.time)
     value = objective.value()
     value += method.beta * dot(work.stack, work.stack)
     strategy = "slices" if full else "rows"
-    return finish_step(begun, change, factors, value, strategy, memory=_packed(sums))
+    return finish_step(begun, change, factors, value, strategy, memory=_pack(sums))
 
 
 def _slices(method: Recursion, work: Workspace, change: Change) -> Objective:
@@ -104,7 +104,7 @@ def _descend(objective: Objective, blocks: Sequence[Block], method: Recursion) -
         moved.append(rows - (method.step or 0.0) / largest * slope if largest > 0.0 else rows)
     for block, rows in zip(blocks, moved, strict=True):
         _put(work, block, rows)
-        objective.moved(block.mode)
+        objective.note_change(block.mode)
 
 
 def _rows(work: Workspace, block: Block) -> Floats:
@@ -115,7 +115,7 @@ def _put(work: Workspace, block: Block, rows: Floats) -> None:
     work.stack[work.stacked(block)] = rows
 
 
-def _packed(sums: dict[int, NormalEquations]) -> Memory:
+def _pack(sums: dict[int, NormalEquations]) -> Memory:
     return {
         f"{kind}_{mode}": array
         for mode, equations in sums.items()
@@ -123,5 +123,5 @@ def _packed(sums: dict[int, NormalEquations]) -> Memory:
     }
 
 
-def _unpacked(memory: Memory, mode: int) -> NormalEquations:
+def _unpack(memory: Memory, mode: int) -> NormalEquations:
     return NormalEquations(memory[f"gram_{mode}"], memory[f"rhs_{mode}"])

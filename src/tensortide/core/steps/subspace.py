@@ -48,7 +48,7 @@ def begin(method: Tracking, rows: Sequence[Floats], change: Change) -> Memory:
             ages = np.arange(len(c) - 1, -1, -1, dtype=float)
             window = columns * np.sqrt(method.decay**ages)
             left, sizes, _ = np.linalg.svd(window, full_matrices=False)
-            basis, sizes = _padded(left.T, sizes, c.shape[1])
+            basis, sizes = _pad(left.T, sizes, c.shape[1])
             others = khatri_rao([r for m, r in enumerate(rows) if m != mode])
             mixing = np.linalg.pinv((sizes[:, None] * basis).T) @ others
             parts = {"basis": basis, "sizes": sizes, "mixing": mixing}
@@ -77,11 +77,11 @@ def step(
         if method.by_svd:
             h, state = _follow_svd(state, x, method)
         else:
-            c = _fitted_row(x, work, others) if method.structured else _row_of(state, x)
+            c = _fit_row(x, work, others) if method.structured else _row_of(state, x)
             h, state = _follow_sums(state, x, c, method)
         _split(h, work, others)
         if method.structured:
-            row = _fitted_row(x, work, others)
+            row = _fit_row(x, work, others)
         else:
             row = state["last"] if method.by_svd else _row_of(state, x)
         work.stack[new.start + k] = row
@@ -110,7 +110,7 @@ def _row_of(state: dict[str, Floats], x: Floats) -> Floats:
     )
 
 
-def _fitted_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
+def _fit_row(x: Floats, work: Workspace, others: Sequence[int]) -> Floats:
     """Return least squares of x on the columns of the split ``B (.) A``."""
     gram, rhs = _split_equations(x, work, others)
     return np.asarray(pseudo_inverse(gram) @ rhs)
@@ -179,7 +179,7 @@ def _columns(change: Change, mode: int, count: int) -> Floats:
     return change.entries.columns(mode)[:, -count:]
 
 
-def _padded(basis: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats]:
+def _pad(basis: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats]:
     """Cut to `rank` singular values, or fill up with zeros where there are fewer."""
     lack = max(0, rank - len(sizes))
     return np.pad(basis[:rank], ((0, lack), (0, 0))), np.pad(sizes[:rank], (0, lack))

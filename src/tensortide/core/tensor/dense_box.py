@@ -111,7 +111,7 @@ class DenseBox:
         axis -= sum(k < axis for k in single)
         if values.ndim == 1:
             return np.asarray(values[:, None] * scale)
-        return np.ascontiguousarray(_contracted(values, factors, axis) * scale)
+        return np.ascontiguousarray(_contract(values, factors, axis) * scale)
 
     def columns(self, mode: int) -> Floats:
         """Return the slices along a mode as columns; the later other mode runs faster."""
@@ -126,7 +126,7 @@ class DenseBox:
         shape[self.modes.index(mode)] = -1
         return DenseBox(self.values * by.reshape(shape), self.modes)
 
-    def appended(self, block: DenseBox, mode: int) -> DenseBox:
+    def with_slices(self, block: DenseBox, mode: int) -> DenseBox:
         """Return the box with more slices along a mode; this one stays as it is.
 
         Slices lie one after the other in memory, with room for more; whoever finds the room
@@ -145,7 +145,7 @@ class DenseBox:
         return DenseBox(buffer.array[:grown], modes, buffer)
 
 
-def _contracted(values: Floats, factors: Sequence[Floats], axis: int) -> Floats:
+def _contract(values: Floats, factors: Sequence[Floats], axis: int) -> Floats:
     """Sum over all axes but one, weighted by the rows of the factors, component by component."""
     last = values.ndim - 1
     if axis == last or (axis != 0 and values.shape[0] > values.shape[last]):

@@ -53,7 +53,7 @@ class Admm:
         else:
             # f is a G a' - 2 q a', without the usual half: so the weight enters by half.
             pull = 0.5 * (self._weight * self._copies[where] + self._multipliers[where])
-            rows = _ridged(equations, 0.5 * self._weight, pull, self._work.stack[where], block)
+            rows = _solve_ridge(equations, 0.5 * self._weight, pull, self._work.stack[where], block)
         if not block.upper and objective.listed.curvatures is not None:
             # a new row without entries stays at its start: the penalty alone would make it zero
             empty = np.diff(objective.pointers(block)) == 0
@@ -63,7 +63,7 @@ class Admm:
                 self._penalty.prox.apply(start, 0.0) if self._penalty.weight is None else start
             )
         self._work.stack[where] = rows
-        objective.moved(block.mode)
+        objective.note_change(block.mode)
 
     def end_sweep(self) -> None:
         """Move the multipliers (MAST, across the sweep)."""
@@ -78,7 +78,7 @@ class Admm:
         where = self._work.stacked(block)
 
         def free(weight: float, pull: Floats, start: Floats) -> Floats:
-            return _ridged(equations, weight, pull, start, block)
+            return _solve_ridge(equations, weight, pull, start, block)
 
         # go on from the sweep before
         shifts = self._multipliers[where]
@@ -117,7 +117,7 @@ def alternate(
     return rows, shifts
 
 
-def _ridged(
+def _solve_ridge(
     equations: NormalEquations, weight: float, pull: Floats, rows: Floats, block: Block
 ) -> Floats:
     """Solve the equations with ``weight`` on the diagonal and `pull` on the right."""

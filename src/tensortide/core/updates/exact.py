@@ -41,7 +41,7 @@ def update_block(objective: Objective, block: Block, run: Run = serially) -> Non
         rows = np.concatenate(list(run(lambda part: exact(objective, part), parts)))
     work = objective.work
     work.stack[work.stacked(block)] = rows
-    objective.moved(block.mode)
+    objective.note_change(block.mode)
 
 
 def exact(objective: Objective, block: Block) -> Floats:

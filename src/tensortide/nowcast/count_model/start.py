@@ -17,16 +17,16 @@ def first_state(snapshot: Snapshot, rank: int, seed: int) -> CountState:
     """Return a start from the data: components that report a little faster or slower."""
     rng = np.random.default_rng(seed)
     recent, n_delays = snapshot.recent, snapshot.n_delays
-    delays = _smoothed(_sums(recent.delays, recent.counts, n_delays))
+    delays = _smooth(_sums(recent.delays, recent.counts, n_delays))
     offset = snapshot.triangle.n_dates - snapshot.n_dates
     dates = _sums(recent.dates - offset, recent.counts, snapshot.n_dates)
-    dates = _completed(dates, snapshot.known, delays)
+    dates = _complete(dates, snapshot.known, delays)
     strata = []
     for axis, known in enumerate(snapshot.triangle.labels or ((None,),)):
         codes = recent.codes[:, axis] if recent.codes.shape[1] else np.zeros_like(recent.dates)
         sums = _sums(codes, recent.counts, len(known))
         late = _sums(codes, recent.counts * recent.delays, len(known))
-        lean = LEAN * _standardised(late, sums)[:, None] * np.linspace(1.0, -1.0, rank)
+        lean = LEAN * _standardise(late, sums)[:, None] * np.linspace(1.0, -1.0, rank)
         rows = sums[:, None] * np.exp(lean + JITTER * rng.standard_normal((len(known), rank)))
         rows = rows + 1.0
         strata.append(rows / rows.sum(axis=0))
@@ -47,15 +47,15 @@ def begin_again(snapshot: Snapshot, state: CountState) -> CountState:
     if state.margin is None:
         return state
     counts, n = np.maximum(state.margin, 0.0), len(state.dates)
-    delays = _smoothed(counts.sum(axis=0))
-    dates = _completed(counts.sum(axis=1)[:n], snapshot.known[:n], delays)
+    delays = _smooth(counts.sum(axis=0))
+    dates = _complete(counts.sum(axis=1)[:n], snapshot.known[:n], delays)
     share = state.dates / state.dates.sum(axis=1, keepdims=True)
     return replace(
         state, dates=dates[:, None] * share, delays=_profiles(delays, state.delays.shape[1])
     )
 
 
-def _completed(counts: Floats, known: Flags, delays: Floats) -> Floats:
+def _complete(counts: Floats, known: Flags, delays: Floats) -> Floats:
     """Return the counts of dates over the share of delays that are known."""
     out = np.maximum((known * delays).sum(axis=1), 0.1)
     return np.asarray(counts / out + 1.0)
@@ -65,7 +65,7 @@ def _sums(places: Positions, counts: Floats, size: int) -> Floats:
     return np.bincount(places, counts, size).astype(np.float64)
 
 
-def _smoothed(counts: Floats) -> Floats:
+def _smooth(counts: Floats) -> Floats:
     """Return shares by delay; one never seen must not weigh because there are many of them."""
     floor = min(1.0, 0.02 * max(float(counts.sum()), 1.0) / len(counts))
     delays = counts + floor
@@ -80,7 +80,7 @@ def _profiles(delays: Floats, rank: int) -> Floats:
     return np.asarray(profiles / profiles.sum(axis=0))
 
 
-def _standardised(late: Floats, sums: Floats) -> Floats:
+def _standardise(late: Floats, sums: Floats) -> Floats:
     """Return how slowly each label reports beside the others, in standard deviations."""
     mean = (late + 10.0 * late.sum() / max(float(sums.sum()), 1.0)) / (sums + 10.0)
     gap = mean - late.sum() / max(float(sums.sum()), 1.0)

@@ -143,11 +143,11 @@ def align_state(snapshot: Snapshot, state: CountState, fade: float | None = None
             rows[there] = state.strata[axis][before[there]]
             strata[axis] = rows / rows.sum(axis=0)
             if carried:
-                carried[axis] = _moved(carried[axis], before, empty=0.0)
+                carried[axis] = _move(carried[axis], before, empty=0.0)
             if axis == 0:
-                site = _moved(state.site, before, empty=1.0)
+                site = _move(state.site, before, empty=1.0)
                 if reported is not None:
-                    reported = _moved(reported, before, empty=0.0)
+                    reported = _move(reported, before, empty=0.0)
     first = snapshot.triangle.last - snapshot.n_dates + 1
     gone, older = max(0, first - state.first), max(0, state.first - first)
     # a date before all others may be reported late: it begins like the oldest that are known
@@ -165,7 +165,7 @@ def align_state(snapshot: Snapshot, state: CountState, fade: float | None = None
     )  # fmt: skip
 
 
-def _moved(rows: Floats, before: Positions, *, empty: float) -> Floats:
+def _move(rows: Floats, before: Positions, *, empty: float) -> Floats:
     """Return rows at the positions that they had before; `empty` where there was none."""
     found = np.full((len(before), *rows.shape[1:]), empty)
     found[before >= 0] = rows[before[before >= 0]]

@@ -18,7 +18,7 @@ _BARS = 12
 
 def component_figure(model: ReadOnlyModel, number: int) -> dict[str, Any]:
     """Draw a line for each mode with an order and bars with the top labels for the others."""
-    inner = model._fitted()
+    inner = model._require_model()
     weights, factors = normalised(inner.rows())
     order = len(factors)
     layout: dict[str, Any] = {

@@ -34,7 +34,7 @@ class Component:
 
 def components(model: ReadOnlyModel) -> list[Component]:
     """Return all components, strongest first."""
-    inner = model._fitted()
+    inner = model._require_model()
     weights, factors = normalised(inner.rows())
     total = float(np.abs(weights).sum()) or 1.0
     found = []
@@ -57,7 +57,7 @@ def components(model: ReadOnlyModel) -> list[Component]:
 def line_panel(labels: Labels, loadings: Floats, order: Any) -> str:
     """Draw loadings over labels that have an order; text stays outside of the picture."""
     values = loadings[order]
-    xs, ys = thinned(values, _POINTS)
+    xs, ys = thin(values, _POINTS)
     low, high = min(0.0, float(ys.min())), max(0.0, float(ys.max()))
     span = (high - low) or 1.0
     width = max(len(values) - 1, 1)
@@ -94,10 +94,10 @@ def bar_panel(labels: Labels, loadings: Floats) -> str:
     return "".join(rows) + rest
 
 
-def thinned(values: Floats, most: int) -> tuple[Any, Floats]:
+def thin(values: Floats, most: int) -> tuple[Any, Floats]:
     """Keep the lowest and the highest number of each stretch, so that no peak is lost.
 
-    >>> xs, ys = thinned(np.array([0.0, 9.0, 1.0, 1.0, 1.0, -5.0]), 4)
+    >>> xs, ys = thin(np.array([0.0, 9.0, 1.0, 1.0, 1.0, -5.0]), 4)
     >>> float(ys.max()), float(ys.min())
     (9.0, -5.0)
     """

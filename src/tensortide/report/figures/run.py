@@ -25,7 +25,7 @@ class Course:
         self.steps = [b for b in self.batches if b["kind"] in ("prepare", "step")]
         self.modes = list(tracker.params["modes"] or ())
         if tracker.fitted:
-            self.modes = list(tracker.model._fitted().modes.names)
+            self.modes = list(tracker.model._require_model().modes.names)
         self.keeps_history = bool(tracker.params["method"].keeps_history)
         labels = [b["label"] for b in self.steps]
         dated = all(label is not None and _is_date(label) for label in labels)
@@ -38,7 +38,7 @@ class Course:
         """Return a column of the ledger, step by step."""
         return [b.get(name) for b in self.steps]
 
-    def thinned(self) -> list[int]:
+    def drawn_steps(self) -> list[int]:
         """Return the steps that are drawn of a long line."""
         n_steps = len(self.steps)
         if n_steps <= _MOST:
@@ -48,7 +48,7 @@ class Course:
 
 def labels_figure(course: Course) -> Spec:
     """Draw how many labels each mode has over time."""
-    some = course.thinned()
+    some = course.drawn_steps()
     data = [
         _line(course, some, course.column(f"size_{mode}"), mode, style(k)[0])
         for k, mode in enumerate(course.modes)
@@ -72,7 +72,7 @@ def entries_figure(course: Course) -> Spec:
             ("unchanged", "unchanged", GREY),
         ]
     later = range(1, len(course.steps))  # the first one holds much more than any other
-    groups = [[later[i] for i in group] for group in _grouped(len(later))]
+    groups = [[later[i] for i in group] for group in _group(len(later))]
     data = []
     for name, word, colour in kinds:
         counts = [c or 0 for c in course.column(name)]
@@ -91,7 +91,7 @@ def entries_figure(course: Course) -> Spec:
 def error_figure(course: Course) -> Spec:
     """Draw the error of each batch, predicted before it was learned, and its moving average."""
     errors = np.array([np.nan if e is None else e for e in course.column("prequential_error")])
-    some = course.thinned()
+    some = course.drawn_steps()
     mean = moving_average(errors, AVERAGED)
     dots = _line(course, some, plain(errors, _DIGITS), "each step, predicted", GREY)
     dots |= {"mode": "markers", "marker": {"color": GREY, "size": 4, "opacity": 0.7}}
@@ -134,7 +134,7 @@ def _frame(course: Course, unit: str) -> Spec:
     return layout(unit, course.x_title, top=8, bottom=40, height=300)
 
 
-def _grouped(n_steps: int) -> list[range]:
+def _group(n_steps: int) -> list[range]:
     """Put neighbouring steps together where there are more than can be seen."""
     size = -(-n_steps // 400) or 1
     return [range(i, min(i + size, n_steps)) for i in range(0, n_steps, size)]

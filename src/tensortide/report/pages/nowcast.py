@@ -155,7 +155,7 @@ def _triangle() -> markup.Html:
     )
 
 
-def _scored(replay: Replay) -> str:
+def _how_many(replay: Replay) -> str:
     scored = replay.scored
     if scored.final == scored.asked:
         return ""
@@ -172,7 +172,7 @@ def _past(replay: Replay) -> markup.Html:
         "past",
         "How good it would have been",
         f"Every {every} from {dates[0]} to {dates[-1]} was nowcast with what was known then, and "
-        f"scored by what came later{_scored(replay)}. Targets are {what}. WIS is the weighted "
+        f"scored by what came later{_how_many(replay)}. Targets are {what}. WIS is the weighted "
         "interval score (lower is better), relative to the chain-ladder; the pictures are about "
         "all strata together.",
         markup.table(head, rows, ("", "", markup.NUMBER)),

@@ -88,7 +88,7 @@ def _what(tracker: Tracker, facts: dict[str, Any]) -> markup.Html:
 
 def _ranges(tracker: Tracker) -> markup.Html:
     """Tell of each mode how many labels it has and which."""
-    modes = tracker.model._fitted().modes
+    modes = tracker.model._require_model().modes
     rows = []
     for name, labels in zip(modes.names, modes.labels, strict=True):
         size = len(labels)

@@ -357,6 +357,18 @@ def test_what_is_gone_cannot_be_learned_again(tmp_path):
             run.track(source, changed_file="replace")
 
 
+def test_the_lines_of_the_step_that_changed_are_named(tmp_path):
+    records = rows(4)  # by report date, so a step is a stretch of the file
+    source = write(tmp_path / "a.csv", records)
+    with created(tmp_path / "run") as run:
+        run.track(source, step_rows=20)
+        lines = source.read_text().splitlines(keepends=True)
+        lines[30] = lines[30].replace(",", ",1", 1)  # line 31; steps end at lines 21, 41, ...
+        source.write_text("".join(lines))
+        with pytest.raises(tt.InputError, match="learned, somewhere in lines 22 to 41; nothing"):
+            run.track(source)
+
+
 def test_lines_that_are_dropped_at_the_end_are_a_change(tmp_path):
     records = rows(4)
     source = write(tmp_path / "a.csv", records)

@@ -97,6 +97,16 @@ def test_sources_of_an_old_run_are_known(old):
         assert run.knows("late")
 
 
+def test_sources_of_an_old_run_are_known_wherever_the_command_is_given(old, tmp_path, monkeypatch):
+    """0.4.0 kept names as they were given; they are looked for beside the run, too."""
+    monkeypatch.chdir(tmp_path)
+    day1 = old / "reports" / "day1.csv"
+    day1.write_text(day1.read_text().replace("Kiel", "Kehl"))
+    with tt.Tracker.open("old/economy") as run:
+        with pytest.raises(tt.InputError, match="has changed since it was learned"):
+            run.track("old/reports", on_bad="quarantine")
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_a_migration_that_is_killed_anywhere_leaves_the_old_run(old, name, monkeypatch):
     """The disk has the old version or the new one, never something between."""

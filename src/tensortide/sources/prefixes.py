@@ -66,6 +66,11 @@ class Prefixes:
         """Return the number of lines before a place."""
         return self._at[_position(place)].lines
 
+    def last_line(self, place: Place) -> int:
+        """Return the number of the line in which a place lies, or which ends there."""
+        before = self._at[_position(place)]
+        return before.lines + (before.last != b"\n")
+
     def go_on(self, resume: ResumeAt, places: list[Place]) -> ResumeAt:
         """Go on behind the last of these places, all of which are in the text."""
         done = [p for p in places if p.part is None]
@@ -105,11 +110,13 @@ def resume_text(
             done = [*done, replace(last, generation=own[-1].generation)]
         return prefixes.go_on(resume, done), grew
     inside = [p for p in own if prefixes.reaches(p)]
-    shorter = len(inside) < len(own) and found == inside
+    other = [p for p in inside if p not in found]
+    shorter = len(inside) < len(own) and not other
     return ResumeAt(
         verdict=Verdict.SHORTER if shorter else Verdict.CHANGED,
         earlier=own[-1],
         lines=prefixes.lines(found[-1]) if found else 0,
+        changed_by=prefixes.last_line(other[0]) if other else None,
         generation=own[-1].generation,
     ), False
 

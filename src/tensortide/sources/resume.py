@@ -85,12 +85,14 @@ class ResumeAt:
     """Where to go on: a place, the running hash and the number of lines before it.
 
     Of the stretch from there to `until` (hash `digest`), `part` records are done already.
-    `earlier` is the place by which it was judged.
+    `earlier` is the place by which it was judged; a text that changed has `lines` which are as
+    they were, and has changed before the end of line `changed_by`, where that is known.
     """
 
     place: int = 0
     running: Any = None
     lines: int = 0
+    changed_by: int | None = None
     part: int = 0
     until: int | None = None
     digest: str = ""
@@ -136,8 +138,11 @@ class KnownPlaces:
         digest = place.digest
         if digest is None or place.position is None:
             return
-        if place.path is None and Path(place.source).is_file():  # of a run that kept no paths
-            place = replace(place, path=self.path_of(Path(place.source)))
+        if place.path is None:  # of a run that kept no paths, or no file
+            folders = (Path(), self._base, self._base.parent)
+            files = (folder / place.source for folder in folders)
+            if (file := next((f for f in files if f.is_file()), None)) is not None:
+                place = replace(place, path=self.path_of(file))
         key = _key(place)
         if place.path is not None:
             there = self._generations.get(place.path, 0)

@@ -312,10 +312,11 @@ def _what_changed(feed: Feed, start: ResumeAt) -> str:
     """Say where a file differs from what was learned of it, and what can be done."""
     if isinstance(feed, TextFeed) and start.verdict is Verdict.SHORTER:
         where = "has become shorter than what was learned of it"
-    elif isinstance(feed, TextFeed) and start.lines > 1:
-        where = f"has changed after line {start.lines:,} since it was learned"
     else:
+        first, last = start.lines + 1, start.changed_by
         where = "has changed since it was learned"
+        if last is not None and last > first:
+            where += f", somewhere in lines {first:,} to {last:,}"
     return (
         f"{feed.name}: {where}; nothing of it was learned now. --changed-file replace learns the "
         "run again with the file as it is now, --changed-file new takes all of it as new records "

@@ -7,8 +7,12 @@ import pytest
 from tensortide.experiments import run, streams
 from tensortide.experiments.scenario import load_scenario
 
+#: of the others a run takes half a minute together: `make soak`
+ALWAYS = ("GOCPT", "GOCPT_E", "OnlineCPD", "OLSTEC")
 CASES = [
-    (name, contender.label)
+    pytest.param(
+        name, contender.label, marks=[] if contender.label in ALWAYS else [pytest.mark.soak]
+    )
     for name in ("factorization", "completion")
     for contender in load_scenario(name).contenders
     if contender.label in load_scenario(name).data[0].paper

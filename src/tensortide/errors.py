@@ -6,6 +6,9 @@ where (mode and label), what was expected and what came, and what to do.
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 #: What Arrow raises of its own: ArrowInvalid, ArrowTypeError, ArrowKeyError and
 #: ArrowNotImplementedError are these, and dates out of Python's range overflow.
 ARROW_ERRORS = (ValueError, TypeError, KeyError, NotImplementedError, OverflowError)
@@ -17,6 +20,14 @@ class TensortideError(Exception):
 
 class TensortideWarning(UserWarning):
     """Something works, but hardly as it was meant."""
+
+
+def warn_user(sentence: str, kind: type[Warning] = TensortideWarning) -> None:
+    """Warn whoever called the package: the line that is shown is the first one outside of it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("tensortide."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, kind, stacklevel=level)
 
 
 class InputError(TensortideError, ValueError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
+
+from tensortide.errors import warn_user
 
 
 class FormerTuple:
@@ -54,9 +55,6 @@ class FormerTuple:
         return tuple(getattr(self, name) for name in self._former)
 
     def _warn(self, advice: str) -> None:
-        warnings.warn(
-            f"{type(self).__name__} is no tuple any more: {advice}; the next version will refuse "
-            "it.",
-            DeprecationWarning,
-            stacklevel=3,
-        )
+        name = type(self).__name__
+        sentence = f"{name} is no tuple any more: {advice}; the next version will refuse it."
+        warn_user(sentence, DeprecationWarning)

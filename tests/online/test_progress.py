@@ -82,9 +82,9 @@ def test_what_the_bar_is_told_is_what_was_done():
         Rules(),
         modes,
         modes.read(X, "value"),
-        2,
-        np.random.default_rng(0),
-        Effort(max_sweeps=30, tol=0.0, starts=2),
+        rank=2,
+        rng=np.random.default_rng(0),
+        effort=Effort(max_sweeps=30, tol=0.0, starts=2),
         on_sweep=lambda n, o: told.append((n, o)),
     )
     assert [n for n, _ in told] == list(range(1, len(told) + 1))

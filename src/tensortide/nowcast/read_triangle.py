@@ -13,10 +13,9 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.data.cells import changes
 from tensortide.data.tables import Table
-from tensortide.errors import InputError
+from tensortide.errors import InputError, warn_user
 from tensortide.nowcast.periods import Days, check_every, complete_until, first_days, periods_of
 from tensortide.nowcast.table_warnings import (
-    doubt,
     doubt_dates,
     doubt_empty,
     doubt_labels,
@@ -154,7 +153,7 @@ def _by_period(
     if not live.any():
         raise InputError(f"no {every} is over: there is nothing to complete yet.")
     if not over.all():
-        doubt(
+        warn_user(
             f"{counts[~over].sum():,.0f} counts reported in the {every} from "
             f"{first_days(last + 1, every)} on are left out: it is not over yet."
         )
@@ -270,7 +269,7 @@ def _rows_in_time(
                "correct them, or drop them with early='drop' (--early drop).")
         )  # fmt: skip
     if early.any():
-        doubt(
+        warn_user(
             f"{int(early.sum())} of {len(delays)} rows are dropped: reported before their "
             "reference date."
         )

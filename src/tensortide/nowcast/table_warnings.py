@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
-from tensortide.errors import TensortideWarning
+from tensortide.errors import warn_user
 
 GAP = 400  # days without a date that look like a typing error
 ENOUGH = 10  # dates (or steps) from which a habit can be read
 MOST, MANY = 0.9, 0.25  # shares that a habit has
-
-
-def doubt(sentence: str) -> None:
-    """Warn the caller of `Triangle.from_table`."""
-    warnings.warn(sentence, TensortideWarning, stacklevel=5)
 
 
 def doubt_dates(days: Positions, reference: str) -> bool:
@@ -28,7 +22,7 @@ def doubt_dates(days: Positions, reference: str) -> bool:
     if len(gaps) and int(gaps.max()) > GAP:
         at = int(gaps.argmax())
         before, after = (np.datetime64(int(day), "D") for day in known[at : at + 2])
-        doubt(
+        warn_user(
             f"there are {int(gaps.max()):,} days without any {reference!r} between {before} and "
             f"{after}; is a date before or after them a typing error?"
         )
@@ -40,8 +34,10 @@ def doubt_weeks(days: Positions) -> None:
     """Say when dates that are read as days look like weeks."""
     known = np.unique(days)
     if len(known) >= 4 and (np.diff(known) % 7 == 0).all():
-        doubt("all reference dates are whole weeks apart; are they weeks? Then say every='week' "
-              "(--every week).")  # fmt: skip
+        warn_user(
+            "all reference dates are whole weeks apart; are they weeks? Then say every='week' "
+            "(--every week)."
+        )
 
 
 def doubt_empty(strata: Sequence[str], labels: Sequence[Sequence[Any]], counted: Positions) -> None:
@@ -51,7 +47,7 @@ def doubt_empty(strata: Sequence[str], labels: Sequence[Sequence[Any]], counted:
         if len(empty):
             listed = ", ".join(repr(known[k]) for k in empty[:5])
             more = "" if len(empty) <= 5 else f" and {len(empty) - 5} more"
-            doubt(f"no count but zero of {name!r} {listed}{more}: they get no nowcast.")
+            warn_user(f"no count but zero of {name!r} {listed}{more}: they get no nowcast.")
 
 
 def doubt_labels(name: str, labels: Sequence[Any]) -> None:
@@ -60,7 +56,7 @@ def doubt_labels(name: str, labels: Sequence[Any]) -> None:
     for label in labels:
         plain = " ".join(str(label).casefold().split())
         if plain in seen:
-            doubt(
+            warn_user(
                 f"{name!r} has the labels {seen[plain]!r} and {label!r}, which differ only in "
                 "capitals or blanks; they are taken as two. If they are one, write them alike."
             )
@@ -77,7 +73,7 @@ def doubt_totals(new: Flags, counts: Floats, *, cumulative: bool) -> None:
     if cumulative:
         falls = int((rises < 0.0).sum())
         if len(rises) >= ENOUGH and falls > MANY * len(rises):
-            doubt(
+            warn_user(
                 f"{falls:,} of {len(rises):,} totals are lower than the report before; are the "
                 "counts what came new? Then leave out cumulative=True (--cumulative)."
             )
@@ -91,7 +87,7 @@ def doubt_totals(new: Flags, counts: Floats, *, cumulative: bool) -> None:
     telling = (reports >= 2) & (newest < largest)  # totals level off; increments may still rise
     grown = int((telling & (fell == 0)).sum())
     if int(telling.sum()) >= ENOUGH and grown > MOST * int(telling.sum()):
-        doubt(
+        warn_user(
             f"the counts of {grown:,} of {int(telling.sum()):,} dates never fall from report to "
             "report; are they totals so far? Then say cumulative=True (--cumulative)."
         )

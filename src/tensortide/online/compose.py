@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from tensortide.core.losses.standard import loss_for
 from tensortide.core.penalties.parts import Fixed, Part, Ties
 from tensortide.core.steps.method import Method, with_parts
 from tensortide.data.modes import Modes
-from tensortide.errors import InputError, TensortideWarning
+from tensortide.errors import InputError, warn_user
 from tensortide.validate import brief
 
 LARGEST = np.iinfo(np.int64).max
@@ -107,11 +106,9 @@ def _neighbours(
     )
     pairs = np.column_stack([order[there], order[earlier[there]]])
     if not len(pairs) and len(ranked) and ranked[-1] - ranked[0] >= period:
-        warnings.warn(
+        warn_user(
             f"smooth({period}) ties nothing in mode {modes.names[mode]!r}: no two labels are "
-            f"{period} apart; dates are counted in days.",
-            TensortideWarning,
-            stacklevel=2,
+            f"{period} apart; dates are counted in days."
         )
     return pairs, np.ones(len(pairs))
 

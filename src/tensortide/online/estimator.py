@@ -244,8 +244,9 @@ class OnlineCP(ReadOnlyModel):
         most = starts * min(TRIAL_SWEEPS, max_sweeps) + max_sweeps
         with watched_sweeps(most, show=progress) as tell:
             return Model.from_first_data(
-                method, rules, modes, arrival, self.rank, self._rng(),
-                Effort(max_sweeps, tol, starts, given), runner(self.threads), tell,
+                method, rules, modes, arrival, rank=self.rank, rng=self._rng(),
+                effort=Effort(max_sweeps, tol, starts, given), run=runner(self.threads),
+                on_sweep=tell,
             )  # fmt: skip
 
     def _cells_to_retract(self, model: Model, retract: Any) -> Any:

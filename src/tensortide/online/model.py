@@ -7,7 +7,6 @@ taken back if anything, also an interrupt, comes between.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +26,7 @@ from tensortide.data.cells import Cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
-from tensortide.errors import InputError, SolveError, TensortideWarning
+from tensortide.errors import InputError, SolveError, warn_user
 from tensortide.methods.limits import check_first, check_no_memory, check_step
 from tensortide.online.changes import BatchChange, Rules, first_change, next_change
 from tensortide.online.compose import ties_for
@@ -61,6 +60,7 @@ class Model:
         rules: Rules,
         modes: Modes,
         arrival: Arrival,
+        *,
         rank: int,
         rng: np.random.Generator,
         effort: Effort,
@@ -296,11 +296,9 @@ def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:
             + advice
         )
     if ridge > 0.1 * size > 0.0:
-        warnings.warn(
+        warn_user(
             f"the ridge beta={beta:g} weighs {ridge / size:.0%} of the values, which are {largest} "
-            f"at most: the model is pulled to zero; {advice}",
-            TensortideWarning,
-            stacklevel=5,
+            f"at most: the model is pulled to zero; {advice}"
         )
 
 

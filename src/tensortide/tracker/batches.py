@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tensortide.data.tables import is_table
-from tensortide.errors import FileError, TensortideWarning
+from tensortide.errors import FileError, warn_user
 from tensortide.online.info import Info
 from tensortide.sources.columns import BadRecord
 from tensortide.sources.resume import Place
@@ -72,12 +71,10 @@ def warn_of_others(known: Applied, records: Any) -> None:
     """Warn where the records that come under a known id cannot be the same."""
     count = _count(records)
     if count is not None and count != known.records:
-        warnings.warn(
+        warn_user(
             f"batch {known.info.batch_id!r} was applied at step {known.info.step} with "
             f"{known.records} records; now it has {count}. Nothing was done: give another id to "
-            "what is new.",
-            TensortideWarning,
-            stacklevel=4,
+            "what is new."
         )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tensortide.errors import FileError, TensortideError, TensortideWarning
+from tensortide.errors import FileError, TensortideError, warn_user
 from tensortide.tracker.chain import row_sum
 from tensortide.tracker.mark import Mark, check_mark, read_mark
 from tensortide.tracker.schema import (
@@ -205,11 +204,9 @@ class Ledger:
         That cannot be while somebody reads an earlier state: it is said, and commits try again.
         """
         if not self._empty_log():
-            warnings.warn(
+            warn_user(
                 f"{self.folder}: another process is reading the run, and its log keeps {what} "
-                "until that has finished and the next step is learned.",
-                TensortideWarning,
-                stacklevel=3,
+                "until that has finished and the next step is learned."
             )
 
     def _empty_log(self) -> bool:

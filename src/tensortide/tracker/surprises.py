@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tensortide.errors import warn_user
 from tensortide.tracker.schema import SURPRISE, insert
 
 if TYPE_CHECKING:
@@ -43,11 +43,8 @@ class KeptSurprise:
     @property
     def predicted(self) -> float:
         """What `expected` was called before."""
-        warnings.warn(
-            "KeptSurprise.predicted is now called expected; the next version will refuse it.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        sentence = "KeptSurprise.predicted is now called expected; the next version will refuse it."
+        warn_user(sentence, DeprecationWarning)
         return self.expected
 
 

@@ -44,6 +44,7 @@ class AnyLossObjective:
         work: Workspace,
         entries: Entries,
         loss: Loss,
+        *,
         zeros: Zeros | None,
         boxes: Sequence[BoxTerm],
         beta: float,

@@ -135,9 +135,9 @@ def general_goal(
             for mode in range(work.order)
         ]
     return AnyLossObjective(
-        work, entries, recipe.loss, zeros, boxes, recipe.beta,
-        [terms_of(recipe, mode) for mode in range(work.order)], ties_of(change), change.positions,
-        in_region,
+        work, entries, recipe.loss, zeros=zeros, boxes=boxes, beta=recipe.beta,
+        terms=[terms_of(recipe, mode) for mode in range(work.order)], ties=ties_of(change),
+        positions=change.positions, in_region=in_region,
     )  # fmt: skip
 
 

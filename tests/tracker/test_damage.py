@@ -91,6 +91,17 @@ def test_check_tells_of_every_changed_value(whole, tmp_path, table):
         _only_sentences(folder)
 
 
+def test_check_tells_of_a_type_that_is_written_in_another_way(whole, tmp_path):
+    """`=f8` is what `<f8` is here, and one bit away from it."""
+    shutil.copytree(whole, tmp_path / "run")
+    db = sqlite3.connect(tmp_path / "run" / "run.sqlite")
+    db.execute("UPDATE arrays SET dtype = '=f8' WHERE name = 'gram_sums' AND dtype = '<f8'")
+    assert db.total_changes == 1
+    db.commit()
+    db.close()
+    assert [f.what for f in check_run(tmp_path / "run") if not f.good] == ["statistics", "model"]
+
+
 def _only_sentences(folder):
     """Whatever is asked of a damaged run, the answer is right or a sentence."""
     try:

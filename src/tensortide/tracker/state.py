@@ -134,15 +134,21 @@ def read_labels(ledger: Ledger, mode: int, kind: str, size: int, checksum: int) 
 
 def read_arrays(ledger: Ledger, facts: dict[str, Any]) -> dict[str, AnyArray]:
     """Return the small statistics; refuse them if they are not what was written."""
+    rows = ledger.db.execute(f"SELECT {', '.join(_ARRAY)} FROM arrays").fetchall()
     found = {
-        name: np.frombuffer(data, np.dtype(dtype)).reshape(_numbers(shape)).copy()
-        for name, dtype, shape, data in ledger.db.execute(f"SELECT {', '.join(_ARRAY)} FROM arrays")
+        name: np.frombuffer(data, np.dtype(dtype)).reshape([int(n) for n in shape.split()]).copy()
+        for name, dtype, shape, data in rows
     }
-    if {name: zlib.crc32(array.tobytes()) for name, array in found.items()} != facts["sums"][
-        "arrays"
-    ]:
-        raise ValueError("the statistics do not have the checksums they should have")
+    sums = {name: zlib.crc32(array.tobytes()) for name, array in found.items()}
+    # a type or a shape can be written in several ways: only one of them was
+    if sums != facts["sums"]["arrays"] or sorted(map(_array_row, found.items())) != sorted(rows):
+        raise ValueError("the statistics are not those that were written")
     return found
+
+
+def _array_row(item: tuple[str, AnyArray]) -> tuple[str, str, str, bytes]:
+    name, array = item
+    return name, array.dtype.str, " ".join(map(str, array.shape)), array.tobytes()
 
 
 def label_sum(first: int, stored: Iterable[Any]) -> int:
@@ -220,18 +226,8 @@ def _put_arrays(db: sqlite3.Connection, arrays: dict[str, AnyArray]) -> dict[str
     db.execute(
         f"DELETE FROM arrays WHERE name NOT IN ({', '.join('?' * len(arrays))})", list(arrays)
     )
-    db.executemany(
-        insert("arrays", _ARRAY, "INSERT OR REPLACE"),
-        (
-            (name, array.dtype.str, " ".join(map(str, array.shape)), array.tobytes())
-            for name, array in arrays.items()
-        ),
-    )
+    db.executemany(insert("arrays", _ARRAY, "INSERT OR REPLACE"), map(_array_row, arrays.items()))
     return {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()}
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split()]
 
 
 _READ: dict[str, Callable[[Any], Any]] = {

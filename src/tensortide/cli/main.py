@@ -163,6 +163,9 @@ def track(
 
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.")]
+TableFile = Annotated[
+    Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
@@ -181,9 +184,7 @@ def info(run: RunFolder, as_json: AsJson = False) -> None:
 def components(
     run: RunFolder,
     top: Annotated[int, typer.Option(min=1, help="Labels per mode.")] = 3,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
-    ] = None,
+    out: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell who is in each component, strongest first.
@@ -204,9 +205,7 @@ def predict(
     unknown: Annotated[
         str, typer.Option(help="Labels that the run has never seen: error, or nan.")
     ] = "error",
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
-    ] = None,
+    out: TableFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a cell.")] = False,
 ) -> None:
     """Give the model's values at the cells of a file, as CSV.

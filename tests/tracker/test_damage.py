@@ -91,15 +91,37 @@ def test_check_tells_of_every_changed_value(whole, tmp_path, table):
         _only_sentences(folder)
 
 
-def test_check_tells_of_a_type_that_is_written_in_another_way(whole, tmp_path):
+@pytest.mark.parametrize("dtype", ["=f8", "(,)f8", "O", "", None])
+def test_check_tells_of_a_type_that_is_written_in_another_way(whole, tmp_path, dtype):
     """`=f8` is what `<f8` is here, and one bit away from it."""
+    damaged = _updated(whole, tmp_path, "arrays", "dtype", dtype, "name = 'gram_sums'")
+    assert [f.what for f in check_run(damaged) if not f.good] == ["statistics", "model"]
+
+
+@pytest.mark.parametrize("version", ["null", "[]", "two", "2.5", ""])
+def test_check_tells_of_a_version_that_is_none(whole, tmp_path, version):
+    damaged = _updated(whole, tmp_path, "meta", "value", version, "key = 'version'")
+    (finding,) = check_run(damaged)
+    assert not finding.good
+    _only_sentences(damaged)
+
+
+def _updated(whole, tmp_path, table, column, value, where):
+    """A copy of a run with one field changed, also to what its column would not take."""
     shutil.copytree(whole, tmp_path / "run")
     db = sqlite3.connect(tmp_path / "run" / "run.sqlite")
-    db.execute("UPDATE arrays SET dtype = '=f8' WHERE name = 'gram_sums' AND dtype = '<f8'")
-    assert db.total_changes == 1
+    if value is None:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE name = ?", (table,)
+        )
+        db.commit()
+        db.close()
+        db = sqlite3.connect(tmp_path / "run" / "run.sqlite")
+    db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (value,))
     db.commit()
     db.close()
-    assert [f.what for f in check_run(tmp_path / "run") if not f.good] == ["statistics", "model"]
+    return tmp_path / "run"
 
 
 def _only_sentences(folder):

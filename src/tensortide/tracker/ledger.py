@@ -47,7 +47,7 @@ class Ledger:
         if not self.file.is_file():
             raise FileError(f"{folder}: there is no run here (no {FILE}).")
         self._commits = 0
-        with sentences(folder):
+        with sentences(folder), _damage(folder):
             mark = read_mark(folder)  # before the ledger, so that it cannot be ahead of it
             self.db = self._connect()
             try:

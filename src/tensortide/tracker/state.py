@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tensortide.tracker.ledger import Ledger
 
 _ARRAY = ("name", "dtype", "shape", "data")
+_TYPE = re.compile(r"[<>|=][fiu][1248]")
 _MODE = 1 << 40  # the place of a block of rows is its number plus this for each mode before
 
 
@@ -135,6 +137,8 @@ def read_labels(ledger: Ledger, mode: int, kind: str, size: int, checksum: int) 
 def read_arrays(ledger: Ledger, facts: dict[str, Any]) -> dict[str, AnyArray]:
     """Return the small statistics; refuse them if they are not what was written."""
     rows = ledger.db.execute(f"SELECT {', '.join(_ARRAY)} FROM arrays").fetchall()
+    if not all(_TYPE.fullmatch(dtype) for _, dtype, _, _ in rows):  # NumPy would parse any text
+        raise ValueError("a statistic is of an unknown type")
     found = {
         name: np.frombuffer(data, np.dtype(dtype)).reshape([int(n) for n in shape.split()]).copy()
         for name, dtype, shape, data in rows

@@ -144,6 +144,26 @@ def test_commands_answer_many_flipped_ledgers_with_sentences(whole, tmp_path, ru
     _flip_anywhere(whole, tmp_path, run, n_flips=1_000, seed=4)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(8))
+def test_check_tells_of_every_flipped_bit_that_changes_what_the_ledger_says(whole, tmp_path, part):
+    """All 254,000 of them, an eighth of the bytes at a time; about ten minutes on two cores."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    file = folder / "run.sqlite"
+    clean, content = file.read_bytes(), _content(file)
+    n_changes = 0
+    for at in range(100 + part, len(clean), 8):
+        for bit in range(8):
+            data = bytearray(clean)
+            data[at] ^= 1 << bit
+            file.write_bytes(data)
+            if _content(file) != content:
+                n_changes += 1
+                assert not all(found.good for found in check_run(folder)), (at, bit)
+    assert n_changes > 1_000
+
+
 def _flip_anywhere(whole, tmp_path, run, n_flips, seed):
     rng = np.random.default_rng(seed)
     folder = tmp_path / "run"

@@ -25,7 +25,7 @@ class TensortideWarning(UserWarning):
 def warn_user(sentence: str, kind: type[Warning] = TensortideWarning) -> None:
     """Warn whoever called the package: the line that is shown is the first one outside of it."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("tensortide."):
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("tensortide."):
         frame, level = frame.f_back, level + 1
     warnings.warn(sentence, kind, stacklevel=level)
 

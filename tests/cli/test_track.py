@@ -11,6 +11,8 @@ import sys
 import pytest
 
 import tensortide as tt
+from tensortide.cli import main, track
+from tensortide.wording import counted
 from tests.cli.conftest import COMMAND, LAST_RESORT, started, wait_for
 from tests.sources.samples import csv_text, json_text, rows, write
 
@@ -302,6 +304,40 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path):
     assert process.returncode == 130
     assert "the same command goes on" in " ".join(err.decode().split())
     assert "Traceback" not in err.decode()
+
+
+@pytest.mark.parametrize("untold", [1, 3])
+def test_what_is_said_to_be_kept_is_what_the_ledger_has(tmp_path, monkeypatch, capsys, untold):
+    """An interrupt between the commit of a step and the word about it."""
+    told = []
+
+    def tell(self, event):
+        told.append(event)
+        if len(told) == untold:
+            raise KeyboardInterrupt
+
+    source = write(tmp_path / "a.csv", rows(6))
+    monkeypatch.setattr(track._Telling, "tell", tell)
+    words = ["track", str(source), "--into", str(tmp_path / "run"), *WORDS, "--step-by", "reported"]
+    monkeypatch.setattr("sys.argv", ["tensortide", *words])
+    with pytest.raises(SystemExit) as leaving:
+        main.main()
+    assert leaving.value.code == 130
+    with tt.Tracker.open(tmp_path / "run") as run:
+        kept = run.progress()
+        assert kept.steps == untold
+        assert kept == run.progress(since=0)
+        assert run.progress(since=kept.last) == (kept.last, 0, 0, 0)
+    words = f"stopped: {counted(untold, 'step')}, {kept.records} records"
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_files_of_others_are_not_those_of_the_run(run, tmp_path):
+    source = write(tmp_path / "a.csv", rows(4))
+    run("track", str(source), "--into", str(tmp_path), *WORDS, "--step-by", "reported")
+    before = json.loads(run("info", str(tmp_path), "--json").stdout)["bytes"]
+    (tmp_path / "large.csv").write_bytes(b"x" * 1_000_000)
+    assert json.loads(run("info", str(tmp_path), "--json").stdout)["bytes"] == before > 10_000
 
 
 def test_info_components_predict_and_check(run, tracked):

@@ -90,6 +90,7 @@ def test_fitness_without_the_tensor_equals_fitness_with_it():
         1 - np.linalg.norm(gap[hidden]) / np.linalg.norm(x[..., :4][hidden])
     )
     assert fitness_of_known(x[..., :4], factors) == pytest.approx(every)
+    assert np.isnan(fitness_of_known(np.full_like(x[..., :4], np.nan), factors))
     holes = np.where(seen, x, np.nan)[..., :4]
     assert fitness_of_known(holes, factors) == pytest.approx(
         1 - np.linalg.norm(gap[~hidden]) / np.linalg.norm(x[..., :4][~hidden])

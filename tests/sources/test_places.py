@@ -16,7 +16,7 @@ from tensortide.sources.text import TextFeed
 from tensortide.tracker.feeding import FeedOptions, _feed_file, _follower, cut_of, roles_of
 from tensortide.tracker.verify import check_run
 from tests.models import fingerprint
-from tests.sources.samples import by_hand, created, rows, write
+from tests.sources.samples import arrow_table, by_hand, created, csv_text, rows, write
 
 MODES = {"modes": ["place", "day"], "value": "n"}
 ADDING = MODES | {"combine": "add", "duplicates": "sum"}
@@ -294,6 +294,7 @@ def test_a_corrected_export_is_asked_about_and_nothing_is_learned(tmp_path, name
         assert fingerprint(run.model) == before
         done = run.track(source, changed_file="new")
         assert done.records == len(records)
+        assert "also those that were learned before" in done.skipped[0].why
         assert run.track(source).records == 0  # known again, as it is now
         if method == "gocpt":  # what a later record says replaces what an earlier one said
             last = {(r[0], r[1], r[2]): r[4] for r in changed}
@@ -357,16 +358,28 @@ def test_what_is_gone_cannot_be_learned_again(tmp_path):
             run.track(source, changed_file="replace")
 
 
-def test_the_lines_of_the_step_that_changed_are_named(tmp_path):
-    records = rows(4)  # by report date, so a step is a stretch of the file
-    source = write(tmp_path / "a.csv", records)
+@pytest.mark.parametrize(("n_rows", "told"), [(20, "in lines 22 to 41"), (1, "in line 31")])
+def test_the_lines_of_the_step_that_changed_are_named(tmp_path, n_rows, told):
+    source = write(tmp_path / "a.csv", rows(4))
     with created(tmp_path / "run") as run:
-        run.track(source, step_rows=20)
+        run.track(source, step_rows=n_rows, first=20 // n_rows)
         lines = source.read_text().splitlines(keepends=True)
         lines[30] = lines[30].replace(",", ",1", 1)  # line 31; steps end at lines 21, 41, ...
         source.write_text("".join(lines))
-        with pytest.raises(tt.InputError, match="learned, somewhere in lines 22 to 41; nothing"):
+        with pytest.raises(tt.InputError, match=f"learned, {told}; nothing"):
             run.track(source)
+
+
+def test_tables_with_the_name_of_a_file_are_no_file(tmp_path):
+    """What came from Python is never taken for a file that stands beside the run."""
+    records = rows(4)
+    source = write(tmp_path / "a.csv", records)
+    with created(tmp_path / "run") as run:
+        assert run.track(arrow_table(records[:30]), name="a.csv", step_rows=30).records == 30
+        assert run.track(source).records == len(records)
+        source.write_bytes(csv_text(records[1:]))
+        with pytest.raises(tt.InputError, match="did not come from one|no longer there"):
+            run.track(source, changed_file="replace")
 
 
 def test_lines_that_are_dropped_at_the_end_are_a_change(tmp_path):

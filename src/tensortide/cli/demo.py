@@ -60,7 +60,7 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
         print_components(tracker.model.components(top=2), console)
         console.print(
             "5. What is not reported yet: the last days, all places and ages together, with the "
-            "range in which the final count will lie (it was simulated, so the truth is known)."
+            "range in which the final count will lie. (It was simulated, so its mean is known.)"
         )
         console.print(_nowcast(folder, seed))
         write_report(tracker, folder / "report.html", "Admissions (simulated)")
@@ -148,7 +148,7 @@ def _nowcast(folder: Path, seed: int) -> Table:
         nowcast = nowcaster.update(triangle.as_of(triangle.as_of_date - back))
     write_nowcast_page(nowcast, folder / "nowcast.html", "Admissions (simulated), nowcast")
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in ("date", "reported so far", "nowcast", "95 % interval", "truth (mean)"):
+    for header in ("date", "reported so far", "nowcast", "95 % interval", "simulated mean"):
         table.add_column(header, justify="right")
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
     found = nowcast.quantiles((0.025, 0.5, 0.975))

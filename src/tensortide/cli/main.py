@@ -19,6 +19,7 @@ app = typer.Typer(
     help="Keep a low-rank model of data that never stops changing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: its columns fit a terminal of 80 characters
 )
 
 

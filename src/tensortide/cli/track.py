@@ -82,12 +82,14 @@ def run_track(
                     if drive.watch and isinstance(event, Taken) and event.bad:
                         write_quarantine(tracker)
         except KeyboardInterrupt:
+            told.recount()
             told.summary("stopped")
             if not drive.watch:
                 told.note("Everything up to here is kept; the same command goes on.")
                 raise SystemExit(130) from None
             return
         except TensortideError:
+            told.recount()
             if told.n_steps:
                 told.summary("stopped")
             raise
@@ -232,6 +234,7 @@ class _Telling:
         self.tracker, self.screen, self.as_json = tracker, screen, as_json
         self.each_step = drive.watch and not as_json and not screen.is_terminal
         self.joined = drive.first > 1  # so the first step holds corrections of its own cells
+        self.before = tracker.progress().last
         self.n_combined = 0
         self.n_steps = self.n_records = self.n_bad = self.n_repeated = self.n_known = 0
         self.began = time.perf_counter()
@@ -255,7 +258,7 @@ class _Telling:
         if info.repeated:
             self.n_repeated += 1
             return
-        self.n_steps += 1
+        self.n_steps += event.records > 0  # bad records alone are no step
         self.n_records += event.records
         self.n_bad += event.bad
         self.n_combined += 0 if self.joined and info.step == 1 else info.duplicates
@@ -280,6 +283,14 @@ class _Telling:
     def fitness(self) -> float | None:
         """Mean fitness of the last batches, predicted before they were learned."""
         return 1.0 - sum(self.errors) / len(self.errors) if self.errors else None
+
+    def recount(self) -> None:
+        """Count by the ledger: a step may be on the disk that nobody was told of, or not be there.
+
+        An interrupt may come right behind its commit, and a run that is learned again from its
+        files is kept at its end only.
+        """
+        _, self.n_steps, self.n_records, self.n_bad = self.tracker.progress(self.before)
 
     def note(self, text: str) -> None:
         """Say something beside the bar."""

@@ -104,7 +104,7 @@ class _Share:
     def total(self) -> float | None:
         """Return the share over all steps."""
         missed, size = np.array(self.squares).sum(axis=0)
-        return share_missed(float(np.sqrt(missed)), float(np.sqrt(size)))
+        return float(np.sqrt(missed / size)) if size > 0.0 else None
 
     def spread(self) -> float | None:
         """Return the standard error of the share: the jackknife, leaving out one step each."""

@@ -48,6 +48,8 @@ class RunningFitness:
 
 
 def fitness_of_known(x: Floats, factors: Sequence[Floats]) -> float:
-    """Return the fitness on all cells of x that are not NaN, x being as large as the model."""
+    """Return the fitness on the cells of x that are not NaN, x being as large as the model."""
     known = ~np.isnan(x)
+    if not known.any():
+        return float("nan")
     return fitness(x[known], box_values(factors).reshape(x.shape)[known])

@@ -38,7 +38,7 @@ from tensortide.online.surprise import Judged
 from tensortide.validate import check_rank_for
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Model:
     """A CP model and everything that it needs to take the next step."""
 

@@ -10,7 +10,7 @@ from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
 from tensortide.sources.columnar import judge_records
 from tensortide.sources.columns import ColumnSpec, Piece
-from tensortide.sources.resume import KnownPlaces, ResumeAt
+from tensortide.sources.resume import NAMED, KnownPlaces, ResumeAt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ class TableFeed:
 
     def __init__(self, source: Any, name: str | None) -> None:
         self.name = name or "tables"
-        self.digest = None if name is None else f"name {name}"
+        self.digest = None if name is None else f"{NAMED}{name}"
         tables = arrow_tables(source)
         first = next(tables, None)
         self._first = first

@@ -110,7 +110,7 @@ def resume_text(
             done = [*done, replace(last, generation=own[-1].generation)]
         return prefixes.go_on(resume, done), grew
     inside = [p for p in own if prefixes.reaches(p)]
-    other = [p for p in inside if p not in found]
+    other = [p for p in inside if not prefixes.matches(p)]
     shorter = len(inside) < len(own) and not other
     return ResumeAt(
         verdict=Verdict.SHORTER if shorter else Verdict.CHANGED,

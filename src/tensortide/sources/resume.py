@@ -23,6 +23,8 @@ from tensortide.sources.bytestream import BLOCK, ByteStream, file_digest, new_ha
 
 _Key: TypeAlias = tuple[str, str, int]  # path, else source; generation
 
+#: How the digest of tables with a name begins, which are no files whatever they are called.
+NAMED = "name "
 #: Bytes at the beginning of a text by which its places are looked up.
 HEAD = 1024
 
@@ -138,7 +140,7 @@ class KnownPlaces:
         digest = place.digest
         if digest is None or place.position is None:
             return
-        if place.path is None:  # of a run that kept no paths, or no file
+        if place.path is None and not digest.startswith(NAMED):  # a pipe, or a run without paths
             folders = (Path(), self._base, self._base.parent)
             files = (folder / place.source for folder in folders)
             if (file := next((f for f in files if f.is_file()), None)) is not None:

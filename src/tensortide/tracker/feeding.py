@@ -206,14 +206,16 @@ class Summary:
     @classmethod
     def of(cls, events: Iterator[Taken | Skipped]) -> Summary:
         """Run through everything and count."""
-        happened = list(events)
-        taken = [event for event in happened if isinstance(event, Taken)]
-        new = [event for event in taken if not event.info.repeated]
-        return cls(
-            steps=len(new), records=sum(t.records for t in new), bad=sum(t.bad for t in new),
-            repeated=len(taken) - len(new), last=taken[-1] if taken else None,
-            skipped=tuple(event for event in happened if isinstance(event, Skipped)),
-        )  # fmt: skip
+        total = cls(steps=0, records=0, bad=0, repeated=0, skipped=(), last=None)
+        for event in events:
+            if isinstance(event, Skipped):
+                total = replace(total, skipped=(*total.skipped, event))
+            elif event.info.repeated:
+                total = replace(total, repeated=total.repeated + 1, last=event)
+            else:
+                records, bad = total.records + event.records, total.bad + event.bad
+                total = replace(total, steps=total.steps + 1, records=records, bad=bad, last=event)
+        return total
 
 
 def feed_any(tracker: Tracker, source: Any, drive: FeedOptions) -> Iterator[Taken | Skipped]:

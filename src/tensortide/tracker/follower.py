@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 #: A file that is not in the order of its steps is sorted in memory up to this size.
 LARGEST_SORT = 1 << 30
+_TAKEN_AS_NEW = "has changed; all its records are learned, also those that were learned before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class Follower:
         self._known = KnownPlaces(tracker.base, tracker.places())
         self.files: list[Path] = []  # that stand beside each other now
         self.failed = False  # whether the run itself could not be written
-        self._moves: list[tuple[str, str]] = []  # files whose content is in others now
+        self._remarks: list[Skipped] = []  # what was found out while a file was judged
 
     def look_at(self, files: list[Path]) -> None:
         """Begin another look at files that stand beside each other."""
@@ -130,6 +131,7 @@ class Follower:
             return self._begin_again(feed, feed.start(self._known))
         if self._changed != "new":
             raise ChangedFileError(_what_changed(feed, start))
+        self._remarks.append(Skipped(feed.name, _TAKEN_AS_NEW))
         return ResumeAt(generation=start.generation + 1)
 
     def _note_move(self, start: ResumeAt) -> bool:
@@ -137,7 +139,9 @@ class Follower:
         if start.earlier is None:
             return False
         to = self._known.find_moved(start.earlier, self.files)
-        self._moves += [] if to is None else [(start.earlier.source, str(to))]
+        if to is not None:
+            words = f"what was learned of it is in {to} now; this is another file"
+            self._remarks.append(Skipped(start.earlier.source, words))
         return to is not None
 
     def _place(self, feed: Feed, portion: StepRecords, start: ResumeAt) -> Place:
@@ -157,9 +161,8 @@ class Follower:
 
     def _notes(self, feed: Feed, start: ResumeAt) -> Iterator[Skipped]:
         """Say what a person would not expect of a file."""
-        for source, to in self._moves:
-            yield Skipped(source, f"what was learned of it is in {to} now; this is another file")
-        self._moves.clear()
+        yield from self._remarks
+        self._remarks = []
         if start.verdict is Verdict.RENAMED and start.earlier is not None:
             self._keep_name(feed, start)
             was = start.earlier
@@ -315,8 +318,10 @@ def _what_changed(feed: Feed, start: ResumeAt) -> str:
     else:
         first, last = start.lines + 1, start.changed_by
         where = "has changed since it was learned"
-        if last is not None and last > first:
-            where += f", somewhere in lines {first:,} to {last:,}"
+        if last is not None and last >= first:
+            where += (
+                f", in line {first:,}" if last == first else f", in lines {first:,} to {last:,}"
+            )
     return (
         f"{feed.name}: {where}; nothing of it was learned now. --changed-file replace learns the "
         "run again with the file as it is now, --changed-file new takes all of it as new records "

@@ -9,7 +9,7 @@ a mark that is behind is harmless.
 from __future__ import annotations
 
 import json
-import os
+from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import finalize
@@ -29,16 +29,17 @@ class Mark:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._handle: int | None = None
+        self._file: RawIOBase | None = None
 
     def write(self, seq: int, chain: str) -> None:
         """Say that a batch is in the ledger: one write of always the same length."""
-        if self._handle is None:
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            self._release = finalize(self, os.close, self._handle)  # of a run nobody closed, too
+        if self._file is None:
+            file = self._path.open("wb", buffering=0)
+            self._release = finalize(self, file.close)  # of a run that nobody closed, too
+            self._file = file
         text = json.dumps([seq, chain, row_sum((seq, chain))])
-        os.lseek(self._handle, 0, os.SEEK_SET)
-        os.write(self._handle, f"{text:{_LENGTH}}\n".encode())
+        self._file.seek(0)
+        self._file.write(f"{text:{_LENGTH}}\n".encode())
 
     def remove(self) -> None:
         """Say nothing while the ledger changes as a whole."""
@@ -47,9 +48,9 @@ class Mark:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._handle is not None:
+        if self._file is not None:
+            self._file = None
             self._release()
-            self._handle = None
 
 
 def read_mark(folder: Path) -> tuple[int, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import WeakSet
 
 from tensortide.errors import FileError, NotFittedError
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from tensortide.sources.columns import BadRecord
     from tensortide.sources.resume import Place
     from tensortide.tracker.lock import Lock
+
+
+class Progress(NamedTuple):
+    """The number of the last batch, and the steps, records and bad records of some batches."""
+
+    last: int
+    steps: int
+    records: int
+    bad: int
 
 
 class RunReader:
@@ -73,6 +82,16 @@ class RunReader:
         """Settings of the run that are not those of the model."""
         found: dict[str, Any] = self._ledger.get("options")
         return found
+
+    def progress(self, since: int = 0) -> Progress:
+        """Return what the batches after a number have brought, as the disk has it."""
+        with self._ledger.reading() as db:
+            row = db.execute(
+                "SELECT ifnull(max(seq), ?1), ifnull(sum(kind IN ('prepare', 'step')), 0), "
+                "ifnull(sum(records), 0), ifnull(sum(bad), 0) FROM batches WHERE seq > ?1",
+                (since,),
+            ).fetchone()
+        return Progress(*row)
 
     def batches(self) -> pa.Table:
         """Return the ledger: one row per batch, oldest first."""

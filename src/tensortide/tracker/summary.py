@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortide.core.losses.standard import loss_for
 from tensortide.methods.registry import by_name
+from tensortide.tracker import history, ledger, lock, mark, quarantine
 
 if TYPE_CHECKING:
     from tensortide.tracker.tracker import Tracker
 
 RECENT = 20
+
+
+def own_files(folder: Path) -> list[Path]:
+    """Return the files of a run; its folder may hold others."""
+    names = (f"{ledger.FILE}*", f"{lock.FILE}*", mark.FILE, quarantine.FILE, f"{history.FOLDER}/*")
+    return [file for name in names for file in folder.glob(name) if file.is_file()]
 
 
 def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:
@@ -62,5 +70,5 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
         "first": steps[0]["at"][:19].replace("T", " ") if steps else None,
         "last": steps[-1]["at"][:19].replace("T", " ") if steps else None,
         "sources": [{"name": name, "steps": count} for name, count in sources.items()],
-        "bytes": sum(f.stat().st_size for f in tracker.path.rglob("*") if f.is_file()),
+        "bytes": sum(f.stat().st_size for f in own_files(tracker.path)),
     }

@@ -25,14 +25,10 @@ def rows_of(day: int) -> list[dict[str, object]]:
     for number, place in enumerate(PLACES[: 3 if day < 4 else 4], 1):
         for age in ("young", "old"):
             mean = 10 * number * (1 + day % 7) * (1 if age == "young" else 2)
-            rows.append(
-                {
-                    "place": place,
-                    "age": age,
-                    "date": f"2026-03-{day:02d}",
-                    "count": mean + chance.randint(-3, 3),
-                }
-            )
+            rows.append({
+                "place": place, "age": age, "date": f"2026-03-{day:02d}",
+                "count": mean + chance.randint(-3, 3),
+            })
     return rows
 
 
@@ -58,56 +54,24 @@ def make_all() -> None:
     rows[0]["count"] = 5_000  # a surprise
     write_csv(reports / "day7.csv", rows)
     track(
-        "reports",
-        "--into",
-        "economy",
-        "--modes",
-        "place,age,date",
-        "--value",
-        "count",
-        "--rank",
-        "2",
-        "--first",
-        "3",
-        "--on-bad",
-        "quarantine",
-        "--keep-surprises",
-        "--step-files",
+        "reports", "--into", "economy", "--modes", "place,age,date", "--value", "count", "--rank",
+        "2", "--first", "3", "--on-bad", "quarantine", "--keep-surprises", "--step-files",
     )
     events = Path("events.jsonl")
     lines = [json.dumps(row) for day in range(1, 6) for row in rows_of(day)]
     events.write_text("\n".join(lines) + "\n")
     track(
-        "events.jsonl",
-        "--into",
-        "history",
-        "--modes",
-        "place,age,date",
-        "--value",
-        "count",
-        "--method",
-        "gocpt",
-        "--rank",
-        "2",
-        "--step-by",
-        "date",
-        "--first",
-        "2",
+        "events.jsonl", "--into", "history", "--modes", "place,age,date", "--value", "count",
+        "--method", "gocpt", "--rank", "2", "--step-by", "date", "--first", "2",
     )
     with tt.Tracker.open("history") as run:
         run.ingest(
-            {"place": ["Ulm"], "age": ["old"], "date": ["2026-03-05"], "count": [77]},
-            "late",
+            {"place": ["Ulm"], "age": ["old"], "date": ["2026-03-05"], "count": [77]}, "late",
             retract={"place": ["Kiel"], "age": ["old"], "date": ["2026-03-01"]},
         )
     penalties = {"date": [tt.smooth(), tt.nonnegative()], "place": [tt.l1(0.01)]}
     with tt.Tracker.create(
-        "counts",
-        2,
-        "gocpte",
-        modes=["place", "age", "date"],
-        value="count",
-        loss="poisson",
+        "counts", 2, "gocpte", modes=["place", "age", "date"], value="count", loss="poisson",
         penalties=penalties,
     ) as run:
         for days in ((1, 2, 3), (4,), (5,)):

@@ -84,7 +84,7 @@ def prepare(
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
     rows, swept = best.work.rows(), effort.given is None or best.sweeps > 0
     if swept and not change.absent_zero:
-        fill_empty_rows(rows, change, _tied_rows(recipe, change))
+        fill_empty_rows(rows, change, _held_rows(recipe, change))
     if swept and not recipe.terms:  # terms of a mode know one scale
         rows = balance(rows)
     return Prepared(
@@ -168,27 +168,27 @@ def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, 
         work.stack *= (size / np.sqrt(own)) ** (1.0 / work.order)
 
 
-def fill_empty_rows(rows: Sequence[Floats], change: Change, said: Sequence[Flags] = ()) -> None:
+def fill_empty_rows(rows: Sequence[Floats], change: Change, held: Sequence[Flags] = ()) -> None:
     """Give rows that have no entry the mean of those that have one.
 
-    Of those in `said` other rows, or the user, have said what they are.
+    Those in `held` stay as they are: other rows, or the user, have said what they are.
     """
     if isinstance(change.entries, DenseBox):
         return
     for mode, order in enumerate(change.entries.orders):
         empty = order.pointers[1:] == order.pointers[:-1]
-        filled = empty & ~said[mode] if said else empty
+        filled = empty & ~held[mode] if held else empty
         if filled.any():
             rows[mode][filled] = rows[mode][~empty].mean(axis=0)
 
 
-def _tied_rows(recipe: Recipe, change: Change) -> list[Flags]:
+def _held_rows(recipe: Recipe, change: Change) -> list[Flags]:
     """Return which rows of each mode are tied to others, fixed, or part of a whole."""
     found = []
     for mode, (ties, size) in enumerate(zip(ties_of(change), change.new_shape, strict=True)):
-        said = ties.still(None, size)
-        said[ties.pairs.ravel()] = True
-        found.append(said | (terms_of(recipe, mode).prox is not None))
+        held = ties.still(None, size)
+        held[ties.pairs.ravel()] = True
+        found.append(held | (terms_of(recipe, mode).prox is not None))
     return found
 
 

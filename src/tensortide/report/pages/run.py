@@ -56,7 +56,7 @@ def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shown += [(_plural(m["name"], m["size"]), f"{m['size']:,}") for m in facts["modes"]]
     if facts["fitness"] is not None:
         shown.append(("fitness before learning", f"{facts['fitness']:.0%}"))
-        shown.append(("after learning", f"{facts['learned']:.0%}"))
+        shown.append(("fitness after learning", f"{facts['learned']:.0%}"))
     if facts["bad"]:
         shown.append(("bad records", f"{facts['bad']:,}"))
     return shown
@@ -120,7 +120,7 @@ def _growth(facts: dict[str, Any], course: Course) -> markup.Html:
     return markup.section(
         "growth",
         title,
-        "Labels of each mode over time (the axis counts in tens, hundreds, thousands).",
+        "Labels of each mode over time (on a logarithmic axis).",
         markup.figure("labels-figure"),
         f"What each step after the first one brought. {old}",
         markup.figure("entries-figure"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 import pytest
 
@@ -53,8 +54,8 @@ def test_an_interrupt_at_any_line_writes_no_other_file_and_leaves_none_open(tmp_
         one = Mark(tmp_path)
         if work != "write":
             one.write(1, LINK)
-        does = {"remove": one.remove, "close": one.close}
-        came = _interrupted(does.get(work, lambda: one.write(2, LINK)), at)  # noqa: B023
+        does = {"remove": one.remove, "close": one.close}.get(work, partial(one.write, 2, LINK))
+        came = _interrupted(does, at)
         with (tmp_path / "other").open("wb") as other:  # may get the number of a closed file
             other.write(b"precious")
             other.flush()

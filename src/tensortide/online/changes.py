@@ -88,20 +88,12 @@ def first_change(rules: Rules, arrival: Arrival) -> BatchChange:
     if block is None and cells.fill(math.prod(shape)):
         block = DenseBox(cells.values.reshape(shape))
     return BatchChange(
-        old_shape=(0,) * len(shape),
-        new_shape=shape,
-        entries=cells.entries() if block is None else block,
-        positions=(None,) * len(shape),
-        arrived=cells.coords if block is None else block,
-        n_seen=0,
-        step=0,
-        time=int(np.argmax(shape)),
-        absent_zero=rules.absent_zero,
-        complete=block is not None,
-        cells=cells,
-        absorbed=None,
-        n_grown=len(cells.values),
-    )
+        old_shape=(0,) * len(shape), new_shape=shape,
+        entries=cells.entries() if block is None else block, positions=(None,) * len(shape),
+        arrived=cells.coords if block is None else block, n_seen=0, step=0,
+        time=int(np.argmax(shape)), absent_zero=rules.absent_zero, complete=block is not None,
+        cells=cells, absorbed=None, n_grown=len(cells.values),
+    )  # fmt: skip
 
 
 def distinct(rules: Rules, arrival: Arrival) -> Cells:
@@ -153,20 +145,11 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
     else:
         entries = cells.entries() if block is None else block
     return BatchChange(
-        old_shape=old,
-        new_shape=new,
-        entries=entries,
-        positions=positions,
-        arrived=cells.coords if block is None else block,
-        n_seen=model.n_entries,
-        step=model.n_steps,
-        time=time,
-        absent_zero=model.rules.absent_zero,
-        complete=complete,
-        cells=cells,
-        absorbed=absorbed,
-        n_grown=n_grown,
-    )
+        old_shape=old, new_shape=new, entries=entries, positions=positions,
+        arrived=cells.coords if block is None else block, n_seen=model.n_entries,
+        step=model.n_steps, time=time, absent_zero=model.rules.absent_zero, complete=complete,
+        cells=cells, absorbed=absorbed, n_grown=n_grown,
+    )  # fmt: skip
 
 
 def _absorb(

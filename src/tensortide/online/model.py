@@ -96,33 +96,18 @@ class Model:
         factors = Factors(_revive(method, best.rows, rng) if effort.max_sweeps else best.rows)
         fitted = loss.mean(_first_values(best.rows, change))
         model = cls(
-            method=method,
-            rules=rules,
-            modes=modes,
-            factors=factors,
-            store=store,
-            seen=seen,
-            n_steps=1,
-            grown_last=change.time,
-            memory=begin(method, factors.rows(), change),
+            method=method, rules=rules, modes=modes, factors=factors, store=store, seen=seen,
+            n_steps=1, grown_last=change.time, memory=begin(method, factors.rows(), change),
             dispersion=Dispersion.first(loss, cells.values, fitted),
-        )
+        )  # fmt: skip
         info = Info(
-            step=1,
-            entries=len(cells.values),
+            step=1, entries=len(cells.values),
             learned_error=share_missed(norm(cells.values - fitted), norm(cells.values)),
-            duplicates=cells.n_duplicates,
-            grown=len(cells.values),
-            filled=0,
-            revised=0,
-            unchanged=0,
-            new_labels=dict(zip(modes.names, shape, strict=True)),
-            objective=best.objective,
-            strategy=best.strategy,
-            sweeps=best.sweeps,
-            converged=best.converged,
-            rows_written=sum(shape),
-        )
+            duplicates=cells.n_duplicates, grown=len(cells.values), filled=0, revised=0,
+            unchanged=0, new_labels=dict(zip(modes.names, shape, strict=True)),
+            objective=best.objective, strategy=best.strategy, sweeps=best.sweeps,
+            converged=best.converged, rows_written=sum(shape),
+        )  # fmt: skip
         return model, info
 
     @property
@@ -179,17 +164,11 @@ class Model:
         judged = Judged.of(change, outcome.predicted, self.method.loss, self.dispersion)
         info = report_step(self.n_steps + 1, judged, outcome, arrival, self.modes, retract)
         return Plan(
-            arrival=arrival,
-            retract=retract,
-            change=change,
-            outcome=outcome,
-            store=store,
-            seen=seen,
-            grown_last=self.time(arrival),
-            step=self.n_steps + 1,
+            arrival=arrival, retract=retract, change=change, outcome=outcome, store=store,
+            seen=seen, grown_last=self.time(arrival), step=self.n_steps + 1,
             dispersion=judged.experience(),
             info=replace(info, rows_read=self.factors.rows_read - read),
-        )
+        )  # fmt: skip
 
     def judge(self, arrival: Arrival) -> Judged:
         """Return how a batch compares with what the model expects; nothing is learned."""

@@ -163,15 +163,11 @@ def rebuild(
     estimator._model = Model(
         method=composed,
         rules=Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
-        modes=modes,
-        factors=Factors(rows, grams),
-        store=store,
-        seen=DistinctCells(registers=arrays["seen_registers"], **seen),
-        n_steps=facts["n_steps"],
-        grown_last=facts["grown_last"],
-        memory=memory_of(method, facts, arrays),
+        modes=modes, factors=Factors(rows, grams), store=store,
+        seen=DistinctCells(registers=arrays["seen_registers"], **seen), n_steps=facts["n_steps"],
+        grown_last=facts["grown_last"], memory=memory_of(method, facts, arrays),
         dispersion=Dispersion(*arrays.get("dispersion", ())),
-    )
+    )  # fmt: skip
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()
     return estimator

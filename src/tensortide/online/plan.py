@@ -73,28 +73,17 @@ def report_step(
         )
     new = zip(modes.names, arrival.fresh, strict=True)
     return Info(
-        step=step,
-        entries=len(cells.values),
-        duplicates=cells.n_duplicates,
-        grown=change.n_grown,
+        step=step, entries=len(cells.values), duplicates=cells.n_duplicates, grown=change.n_grown,
         in_old_box=len(cells.values) - change.n_grown,
         retracted=0 if retract is None else _n_distinct(retract, arrival),
         new_labels={name: len(labels) for name, labels in new},
-        prequential_error=share_missed(missed, size),
-        learned_error=share_missed(left, size),
-        norm=size,
-        missed=missed,
-        objective=outcome.objective,
-        alpha=outcome.alpha,
-        strategy=outcome.strategy,
-        sweeps=outcome.sweeps,
-        rows_written=sum(len(rows) for rows in outcome.rows),
-        largest_move=outcome.largest_move,
-        filled=filled,
-        revised=revised,
-        unchanged=unchanged,
+        prequential_error=share_missed(missed, size), learned_error=share_missed(left, size),
+        norm=size, missed=missed, objective=outcome.objective, alpha=outcome.alpha,
+        strategy=outcome.strategy, sweeps=outcome.sweeps,
+        rows_written=sum(len(rows) for rows in outcome.rows), largest_move=outcome.largest_move,
+        filled=filled, revised=revised, unchanged=unchanged,
         surprises=surprises(judged, arrival, modes),
-    )
+    )  # fmt: skip
 
 
 def _learned_values(change: BatchChange, outcome: Outcome) -> Floats:

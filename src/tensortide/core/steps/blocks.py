@@ -47,12 +47,9 @@ def step(
         past = recipe.past_decay * _past(factors, change, memory, recipe.past_decay)
         work.rest[change.time] = past
     start_lower_rows(
-        work,
-        change.entries,
-        recipe.beta,
-        begun.means,
+        work, change.entries, recipe.beta, begun.means,
         absent_zero=change.absent_zero or change.complete,
-    )
+    )  # fmt: skip
     fade = decay_slices(work, change, recipe.slice_decay)
     alpha = recipe.decay * check_number("alpha", recipe.alpha(circumstances(change)), least=0.0)
     history = []

@@ -172,7 +172,7 @@ class OnlineCP(ReadOnlyModel):
         before = self.info_
         try:
             self.info_ = info
-            return self._model.adopt(replace(plan, info=info))
+            return self._model.adopt(plan, info)
         except BaseException:
             self.info_ = before
             raise

@@ -149,7 +149,8 @@ class Model:
         read = self.factors.rows_read
         change = next_change(self, arrival, retract)
         check_loss_values(self.method.loss, change.values)
-        change = replace(change, ties=ties_for(self.method, self.modes, arrival.fresh))
+        if ties := ties_for(self.method, self.modes, arrival.fresh):
+            change = replace(change, ties=ties)
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.method, self.modes, arrival, change, established)
         try:
@@ -162,12 +163,14 @@ class Model:
         else:
             store = change.absorbed.store
         judged = Judged.of(change, outcome.predicted, self.method.loss, self.dispersion)
-        info = report_step(self.n_steps + 1, judged, outcome, arrival, self.modes, retract)
+        info = report_step(
+            self.n_steps + 1, judged, outcome, arrival, self.modes, retract=retract,
+            rows_read=self.factors.rows_read - read,
+        )  # fmt: skip
         return Plan(
             arrival=arrival, retract=retract, change=change, outcome=outcome, store=store,
             seen=seen, grown_last=self.time(arrival), step=self.n_steps + 1,
-            dispersion=judged.experience(),
-            info=replace(info, rows_read=self.factors.rows_read - read),
+            dispersion=judged.experience(), info=info,
         )  # fmt: skip
 
     def judge(self, arrival: Arrival) -> Judged:
@@ -180,10 +183,11 @@ class Model:
         self.factors.rows_read = read
         return Judged.of(change, begun.predicted, loss, self.dispersion)
 
-    def adopt(self, plan: Plan) -> Info:
+    def adopt(self, plan: Plan, info: Info) -> Info:
         """Take over a step that was planned on this very state, all of it or nothing.
 
-        It only writes, and the return is part of it: an interrupt there takes the step back too.
+        It only writes, and the return of the report is part of it: an interrupt there takes the
+        step back too.
         """
         before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
         spread = self.dispersion
@@ -193,7 +197,7 @@ class Model:
             self.store, self.seen = plan.store, plan.seen
             self.grown_last, self.memory = plan.grown_last, plan.outcome.memory
             self.n_steps, self.dispersion = plan.step, plan.dispersion
-            return plan.info
+            return info
         except BaseException:
             undo(self.factors, plan.outcome)
             self.modes.truncate(plan.arrival.old_shape)

@@ -56,8 +56,8 @@ class Plan:
 
 
 def report_step(
-    step: int, judged: Judged, outcome: Outcome, arrival: Arrival, modes: Modes,
-    retract: Positions | None,
+    step: int, judged: Judged, outcome: Outcome, arrival: Arrival, modes: Modes, *,
+    retract: Positions | None, rows_read: int,
 ) -> Info:  # fmt: skip
     """Say what a step does, before it is taken."""
     change, loss = judged.change, judged.loss
@@ -79,7 +79,7 @@ def report_step(
         new_labels={name: len(labels) for name, labels in new},
         prequential_error=share_missed(missed, size), learned_error=share_missed(left, size),
         norm=size, missed=missed, objective=outcome.objective, alpha=outcome.alpha,
-        strategy=outcome.strategy, sweeps=outcome.sweeps,
+        strategy=outcome.strategy, sweeps=outcome.sweeps, rows_read=rows_read,
         rows_written=sum(len(rows) for rows in outcome.rows), largest_move=outcome.largest_move,
         filled=filled, revised=revised, unchanged=unchanged,
         surprises=surprises(judged, arrival, modes),

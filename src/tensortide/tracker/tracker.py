@@ -161,7 +161,7 @@ class Tracker(RunReader):
             commit_step(self._ledger, model, plan, info, line)
             if plan is not None:
                 self._leave_views(model)
-                model.adopt(plan)
+                model.adopt(plan, info)
             estimator.info_ = info
         return info
 

@@ -7,7 +7,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -288,9 +288,10 @@ class _Telling:
         """Count by the ledger: a step may be on the disk that nobody was told of, or not be there.
 
         An interrupt may come right behind its commit, and a run that is learned again from its
-        files is kept at its end only.
+        files is kept at its end only.  Where the ledger cannot be read either, what was told holds.
         """
-        _, self.n_steps, self.n_records, self.n_bad = self.tracker.progress(self.before)
+        with suppress(TensortideError):
+            _, self.n_steps, self.n_records, self.n_bad = self.tracker.progress(self.before)
 
     def note(self, text: str) -> None:
         """Say something beside the bar."""

@@ -68,7 +68,7 @@ def compare(setting: str, x: Floats, mask: Flags | None, methods: Iterable[Pair]
     """Print a line for each method."""
     first = round(0.1 * x.shape[2])
     score = RunningFitness(x, mask)
-    prepared = tt.OnlineCP(RANK, "gocpt").fit(_part(x, mask, 0, first))
+    prepared = tt.OnlineCP(RANK, "gocpt", prior="paper").fit(_part(x, mask, 0, first))
     for name, begin, step in methods:
         mine, fit = ours(_ours(name), x, mask, first, prepared.factors_, score)
         state = begin(
@@ -93,7 +93,7 @@ def ours(
     score: RunningFitness,
 ) -> tuple[float, float]:
     """Return the median seconds of a step and the average fitness of one of our methods."""
-    model = tt.OnlineCP(RANK, method)
+    model = tt.OnlineCP(RANK, method, prior="paper")
     model.fit(_part(x, mask, 0, first), init=start, max_sweeps=0)
     seconds, scores = [], []
     for t in range(first, x.shape[2]):

@@ -50,6 +50,12 @@ def fingerprint(model) -> tuple:
     parts += [tuple(labels.array().tolist()) for labels in inner.modes.labels]
     parts += [(key, array.tobytes()) for key, array in sorted(inner.memory.items())]
     parts += [inner.n_steps, inner.grown_last, inner.seen.count(), inner.factors.shape]
+    parts += [told.tobytes() for told in inner.factors.precisions()]
+    ahead = inner.ahead
+    if ahead.line is not None:
+        parts += [ahead.line.numbers.tobytes(), ahead.line.places.tobytes(), ahead.line.periods]
+    if ahead.fibres is not None:
+        parts += [ahead.fibres.keys.tobytes(), ahead.fibres.numbers.tobytes()]
     if inner.store is not None:
         for order in inner.store.entries.orders:
             parts += [

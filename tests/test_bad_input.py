@@ -159,7 +159,8 @@ def test_bad_method_options_are_refused(options, sentence):
 
 @pytest.mark.parametrize("alpha", [lambda now: -1.0, lambda now: float("nan"), lambda now: "much"])
 def test_a_schedule_that_gives_no_weight_is_refused_and_changes_nothing(alpha):
-    refused(fitted(tt.gocpte(alpha=alpha)), "alpha must be a", records=GOOD)
+    model = fitted(tt.gocpte(alpha=alpha), prior="paper")
+    refused(model, "alpha must be a", records=GOOD)
 
 
 def test_order_one_is_refused():
@@ -220,7 +221,9 @@ def test_huge_and_tiny_values_are_modelled_alike(method):
 
 def test_a_singular_system_names_mode_and_label_and_changes_nothing():
     first = batches()[0]
-    model = tt.OnlineCP(2, tt.gocpte(beta=0.0, alpha=0.0), modes=MODES, value="count")
+    model = tt.OnlineCP(
+        2, tt.gocpte(beta=0.0, alpha=0.0), modes=MODES, value="count", prior="paper"
+    )
     model.fit(first, max_sweeps=3)
     refused(
         model,
@@ -280,11 +283,11 @@ def test_one_mistyped_position_does_not_make_a_million_rows():
 def test_values_that_the_ridge_outweighs_are_refused():
     x = tt.simulate.low_rank((6, 5, 8), 2, seed=1).dense()
     with pytest.raises(tt.InputError, match="ridge beta=1e-05 outweighs"):
-        tt.OnlineCP(2).fit(1e-8 * x)
-    model = tt.OnlineCP(2, tt.gocpt(beta=1e-20)).fit(1e-8 * x)
-    assert model.score(1e-8 * x) > 0.99
+        tt.OnlineCP(2, prior="paper").fit(1e-8 * x)
+    for model in (tt.OnlineCP(2, tt.gocpt(beta=1e-20), prior="paper"), tt.OnlineCP(2)):
+        assert model.fit(1e-8 * x).score(1e-8 * x) > 0.99
     with pytest.warns(tt.TensortideWarning, match="ridge beta=1e-05 weighs .* scale the values up"):
-        tt.OnlineCP(1).fit(1e-6 * np.outer([1.0, 2, 3], [1.0, 2, 3]))
+        tt.OnlineCP(1, prior="paper").fit(1e-6 * np.outer([1.0, 2, 3], [1.0, 2, 3]))
 
 
 @pytest.mark.parametrize(

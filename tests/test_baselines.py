@@ -33,7 +33,7 @@ def problem(seed, shape=(5, 4, 12), rank=2, observed=1.0, noise=0.1):
 
 def run(method, x, start, pieces):
     first = x.shape[-1] - len(pieces)
-    model = tt.OnlineCP(start[0].shape[1], method)
+    model = tt.OnlineCP(start[0].shape[1], method, prior="paper")
     model.fit(x[..., :first], init=start, max_sweeps=0)
     for piece in pieces:
         model.update(piece)

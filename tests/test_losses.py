@@ -283,7 +283,7 @@ def test_any_differentiable_loss_can_be_given():
     _, x = counts(9, rate=2.0)
     own = tt.losses.Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2.0 * (y - x))
     by_slope = tt.OnlineCP(2, loss=own).fit(x, max_sweeps=2000, tol=1e-9)
-    exact = tt.OnlineCP(2).fit(x, tol=1e-9)
+    exact = tt.OnlineCP(2, prior="paper").fit(x, tol=1e-9)
     assert by_slope.info_.objective == pytest.approx(exact.info_.objective, rel=1e-3)
     with pytest.raises(tt.InputError, match="functions of your own cannot be saved"):
         by_slope.save("never-written")
@@ -399,7 +399,9 @@ def test_a_custom_loss_without_curvature_is_learned_in_any_unit(unit):
     _, x = counts(13)
     loss = tt.losses.Custom(lambda x, y: unit * (x - y) ** 2, lambda x, y: 2.0 * unit * (y - x))
     found, plain = (
-        tt.OnlineCP(2, tt.gocpt(beta=0.0), loss=given, seed=1).fit(x[:, :, :15], max_sweeps=30)
+        tt.OnlineCP(2, tt.gocpt(beta=0.0), loss=given, prior="paper", seed=1).fit(
+            x[:, :, :15], max_sweeps=30
+        )
         for given in (loss, "squared")
     )
     for model in (found, plain):
@@ -654,7 +656,7 @@ def test_a_custom_loss_may_have_one_curvature_for_all():
     made = tt.losses.Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2 * (y - x), lambda x, y: 2.0)
     found = []
     for loss in (made, tt.losses.Custom(made.value, made.slope), "squared"):
-        model = tt.OnlineCP(1, tt.gocpte(alpha=1.0, sweeps=200), loss=loss, seed=0)
+        model = tt.OnlineCP(1, tt.gocpte(alpha=1.0, sweeps=200), loss=loss, prior="paper", seed=0)
         model.fit(x[:, :, :8])
         model.update(x[:, :, 8:])
         found.append(model.reconstruct())

@@ -45,7 +45,7 @@ def test_a_method_shows_exactly_the_parameter_that_was_set(name, parameter):
     assert repr(make()) == f"<method {name}>"
     for text in (
         repr(by_name(make(**{parameter: value}))),
-        repr(tt.OnlineCP(2, make(**{parameter: value}))),
+        repr(tt.OnlineCP(2, make(**{parameter: value}), prior="paper")),
     ):
         said = tt.constant(value) if parameter == "alpha" else value
         assert f"<method {name}: {parameter}={said!r}>" in text

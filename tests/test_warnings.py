@@ -11,11 +11,11 @@ SMALL = 1e-6 * np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])  # beside a ridge of 1
 
 
 def _ridge(_):
-    tt.OnlineCP(1).fit(SMALL)
+    tt.OnlineCP(1, prior="paper").fit(SMALL)
 
 
 def _ridge_by_update(_):
-    tt.OnlineCP(1).update(SMALL)
+    tt.OnlineCP(1, prior="paper").update(SMALL)
 
 
 def _weeks(_):

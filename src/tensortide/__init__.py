@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from tensortide.report import plots as plots
     from tensortide.tracker.tracker import Tracker as Tracker
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 #: Where public names live; they are imported when they are first used.
 _HOME = {

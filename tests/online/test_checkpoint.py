@@ -16,17 +16,23 @@ from tests.models import batches, fingerprint, fitted
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("method", "options"),
     [
-        "gocpt",
-        "gocpte",
-        tt.gocpte(alpha=tt.per_size(3, cap=1), sweeps=2, forgetting=0.9),
-        tt.gocpt(alpha=0.3, strategy="imputed", beta=1e-3),
-        tt.gocpt(forgetting=0.8),
+        ("gocpt", {}),
+        ("gocpt", {"fibres": False}),
+        ("gocpte", {}),
+        ("gocpte", {"fibres": True}),
+        (tt.gocpte(sweeps=2, strategy="imputed", forgetting=0.9), {}),
+        (tt.gocpt(forgetting=0.8), {}),
+        ("gocpt", {"prior": "paper"}),
+        ("gocpte", {"prior": "paper"}),
+        (tt.gocpte(alpha=tt.per_size(3, cap=1), sweeps=2, forgetting=0.9), {"prior": "paper"}),
+        (tt.gocpt(alpha=0.3, strategy="imputed", beta=1e-3), {"prior": "paper"}),
+        (tt.gocpt(beta=tt.per_size(0.5)), {"prior": "paper"}),
     ],
 )
-def test_save_load_update_equals_update(tmp_path, method):
-    model = fitted(method)
+def test_save_load_update_equals_update(tmp_path, method, options):
+    model = fitted(method, **options)
     model.update(batches()[1])
     model.save(tmp_path / "model.tide")
     loaded = tt.load(tmp_path / "model.tide")
@@ -148,6 +154,6 @@ def test_a_failed_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
 def test_what_cannot_be_saved_says_why(tmp_path):
     with pytest.raises(tt.InputError, match="function of your own"):
-        fitted(tt.gocpte(alpha=lambda now: 0.5)).save(tmp_path / "m")
+        fitted(tt.gocpte(alpha=lambda now: 0.5), prior="paper").save(tmp_path / "m")
     with pytest.raises(tt.InputError, match="Generator"):
         fitted(seed=np.random.default_rng(0)).save(tmp_path / "m")

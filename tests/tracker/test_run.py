@@ -297,7 +297,7 @@ def test_a_run_is_not_made_twice_and_not_out_of_a_file(tmp_path):
     with pytest.raises(tt.FileError, match="no run here"):
         tt.Tracker.open(tmp_path / "nowhere")
     with pytest.raises(tt.InputError, match="function of your own"):
-        created(tmp_path / "own", tt.gocpte(alpha=lambda now: 1.0))
+        created(tmp_path / "own", tt.gocpte(alpha=lambda now: 1.0), prior="paper")
     assert not (tmp_path / "own").exists()
 
 

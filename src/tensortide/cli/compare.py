@@ -13,10 +13,18 @@ from rich.console import Console
 from rich.table import Table
 
 from tensortide.errors import InputError
-from tensortide.experiments.compare import Result, Task, compare, final_cells, prepare
+from tensortide.experiments.compare import (
+    CONTENDERS,
+    PAPER,
+    Result,
+    Task,
+    compare,
+    final_cells,
+    prepare,
+)
 from tensortide.experiments.compare_figure import draw
 from tensortide.experiments.cut_table import Steps
-from tensortide.methods.registry import METHODS, method_named
+from tensortide.methods.registry import method_named
 from tensortide.palette import plotting
 from tensortide.progress import Bar
 from tensortide.wording import counted
@@ -28,11 +36,11 @@ def run_compare(
     task: Task, *, title: str, methods: str | None, picture: Path | None, as_json: bool
 ) -> None:
     """Run the comparison, print the table and write the picture."""
-    names = list(METHODS)
+    names = list(CONTENDERS)
     if methods is not None:
         names = [m.strip() for m in methods.split(",") if m.strip()]
     for name in names:
-        method_named(name)
+        method_named(name.removesuffix(PAPER))
     if picture is not None:
         _check_picture(picture)
     steps = task.steps()
@@ -155,10 +163,7 @@ _RULES = {
 
 
 def _explanation(steps: Steps) -> str:
-    text = (
-        "error: |x - y| / |x|, over all steps; of new cells before their batch was learned, a new "
-        "label predicted with the mean of its mode"
-    )
+    text = "error: |x - y| / |x|, over all steps; of new cells before their batch was learned"
     if steps.n_held:
         text += (
             "; of cells held out after the rest of their batch was learned (± its standard error, "

@@ -109,6 +109,18 @@ def track(
             "huber."
         ),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(help="Priors of rows: learned (default of gocpt and gocpte), or paper."),
+    ] = None,
+    keep_fibres: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-fibres/--no-fibres",
+            help="Remember what is left over of each series, which gives back its last value; "
+            "by default only where the method keeps history.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For the random start.")] = None,
     on_bad: Annotated[
         str, typer.Option(help="Bad records: stop, or quarantine to set them aside.")
@@ -152,7 +164,7 @@ def track(
     names = None if modes is None else [name.strip() for name in modes.split(",")]
     asked = ModelOptions(
         rank=rank, method=method, modes=names, value=value, absent=absent, duplicates=duplicates,
-        combine=combine, loss=loss, seed=seed,
+        combine=combine, loss=loss, prior=prior, fibres=keep_fibres, seed=seed,
     )  # fmt: skip
     cut = cut_of(step_by, step_rows, step_files)
     drive = FeedOptions(

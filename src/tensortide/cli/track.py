@@ -36,7 +36,7 @@ from tensortide.wording import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.online.parameters import Absent, Combine, Duplicates
+    from tensortide.online.parameters import Absent, Combine, Duplicates, Prior
     from tensortide.sources.files import Feed
 
 #: Steps over which the fitness that is shown is averaged.
@@ -55,6 +55,8 @@ class ModelOptions:
     duplicates: str | None
     combine: str | None
     loss: str | None
+    prior: str | None
+    fibres: bool | None
     seed: int | None
 
 
@@ -138,6 +140,8 @@ def _run(
         duplicates=cast("Duplicates", duplicates),
         combine=cast("Combine", combine),
         loss=asked.loss or "squared",
+        prior=cast("Prior | None", asked.prior),
+        fibres=asked.fibres,
         seed=asked.seed or 0,
         keep_surprises=keep_surprises,
         wait=wait,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tensortide.arrays import Floats
+from tensortide.core.steps.method import LEARNING
 from tensortide.errors import InputError, TensortideError
 from tensortide.experiments.cut_table import Held, Steps, cut
 from tensortide.methods.registry import METHODS
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tensortide.online.parameters import Absent, Duplicates
+
+PAPER = " (paper)"  # behind the name of a method: with the paper's prior
+CONTENDERS = [*METHODS, *(name + PAPER for name in LEARNING)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +61,13 @@ class Task:
             duplicates=self.duplicates, hold_out=share, seed=self.seed,
         )  # fmt: skip
 
-    def model(self, method: str, rank: int | None = None) -> OnlineCP:
-        """Return an empty model for these records."""
+    def model(self, name: str, rank: int | None = None) -> OnlineCP:
+        """Return an empty model for these records; a name may end in the paper's prior."""
+        method, paper = name.removesuffix(PAPER), name.endswith(PAPER)
         return OnlineCP(
             self.rank if rank is None else rank, method, modes=self.modes, value=self.value,
             absent=cast("Absent", self.absent), duplicates=cast("Duplicates", self.duplicates),
-            seed=self.seed,
+            prior="paper" if paper else None, seed=self.seed,
         )  # fmt: skip
 
 
@@ -130,7 +135,10 @@ def compare(
     model = task.model(name)
     at = 0
     try:
-        model.fit(steps.first, init=start, max_sweeps=0, progress=False)
+        if model._compose().learned:  # a prior is learned with its rows
+            model.fit(steps.first, progress=False)
+        else:
+            model.fit(steps.first, init=start, max_sweeps=0, progress=False)
         for batch, aside in zip(steps.batches, steps.held, strict=True):
             at += 1
             began = time.perf_counter()
@@ -154,8 +162,8 @@ def compare(
 
 
 def prepare(task: Task, steps: Steps, progress: bool | None = False) -> list[Floats]:
-    """Return the factors that all methods begin with."""
-    return task.model("gocpt").fit(steps.first, progress=progress).factors_
+    """Return the factors that all methods with the paper's ridge begin with."""
+    return task.model("gocpt" + PAPER).fit(steps.first, progress=progress).factors_
 
 
 def parameters_of(name: str) -> dict[str, Any]:
@@ -164,11 +172,14 @@ def parameters_of(name: str) -> dict[str, Any]:
     >>> parameters_of("olstec")
     {'forgetting': 0.98, 'beta': 1e-05}
     """
-    given = signature(METHODS[name]).parameters.values()
-    return {
+    method = name.removesuffix(PAPER)
+    given = signature(METHODS[method]).parameters.values()
+    idle = ("alpha", "beta") if method in LEARNING and method == name else ()
+    prior = {"prior": "learned" if idle else "paper"} if method in LEARNING else {}
+    return prior | {
         p.name: p.default if isinstance(p.default, (int, float, str)) else repr(p.default)
         for p in given
-        if p.default is not False
+        if p.default is not False and p.name not in idle
     }
 
 
@@ -188,7 +199,7 @@ def final_cells(task: Task, steps: Steps) -> tuple[Any, Floats]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about the model, which is not used
-        keeper = task.model("gocpt", rank=1)
+        keeper = task.model("gocpt" + PAPER, rank=1)
         keeper.fit(steps.first, max_sweeps=1, starts=1, progress=False)
     for batch in steps.batches:
         keeper.update(batch)

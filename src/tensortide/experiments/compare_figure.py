@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.experiments.compare import Result, Task
+from tensortide.experiments.compare import PAPER, Result, Task
 from tensortide.experiments.cut_table import Steps
 from tensortide.palette import cut_off, line_style, plotting, save_picture
 
@@ -30,7 +30,8 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
             errors = [np.nan if e is None else e for e in getattr(result, which)]
             axis.plot(_along(steps.labels), errors, label=result.method,
                       marker="o" if len(errors) < 30 else None, markersize=3,
-                      **line_style(result.method))  # fmt: skip
+                      **line_style(result.method.removesuffix(PAPER),
+                                   variant=result.method.endswith(PAPER)))  # fmt: skip
             levels += [e for e in errors if np.isfinite(e)]
         _limit(axis, levels)
         axis.set_title(what, fontsize=10, loc="left")

@@ -55,7 +55,7 @@ def _measure(
     truth = simulate.low_rank(shape, rank, seed=side + before, noise=NOISE)
     x = truth.dense()
     mask = simulate.random_mask(x.shape, observed, seed=1)
-    model = OnlineCP(rank, contender.make())
+    model = OnlineCP(rank, contender.make(), prior="paper")
     start = [f[:before] if m == 2 else f for m, f in enumerate(truth.factors)]
     model.fit(_part(x, mask, 0, before, observed), init=start, max_sweeps=0, progress=False)
     model.update(_part(x, mask, before, before + 1, observed))

@@ -94,13 +94,13 @@ def stream_result(
 
 def prepare(given: Problem, rank: int, seed: int) -> list[Floats]:
     """Return the factors that all methods of a seed begin with."""
-    model = OnlineCP(rank, "gocpt", seed=seed).fit(**given.first, progress=False)
+    model = OnlineCP(rank, "gocpt", prior="paper", seed=seed).fit(**given.first, progress=False)
     return model.factors_
 
 
 def run_stream(method: Method, given: Problem, start: list[Floats], rank: int, seed: int) -> Row:
     """Run a stream; fitness after each step, seconds of the updates alone."""
-    model = OnlineCP(rank, method, seed=seed)
+    model = OnlineCP(rank, method, prior="paper", seed=seed)
     model.fit(**given.first, init=start, max_sweeps=0, progress=False)
     scores, seconds, to_come = [], [], []
     for step in given.steps():

@@ -32,7 +32,7 @@ ECONOMY_ALPHA = density(1.0)
 
 def gocpt(
     alpha: float | Schedule = FULL_ALPHA,
-    beta: float = 1e-5,
+    beta: float | Schedule = 1e-5,
     sweeps: int = 1,
     strategy: str = "auto",
     forgetting: float = 1.0,
@@ -41,6 +41,7 @@ def gocpt(
 
     Objective L (`eq:baseline_objective`): squared residual on all observed entries
     + alpha || previous model - model ||^2 on the old box + beta || factors ||^2.
+    With learned priors, the default of `OnlineCP`, these take the place of alpha and beta.
     Cost per step ``nnz N R (N + R)`` for all entries kept; memory as said in `data.store`.
 
     >>> gocpt().keeps_history
@@ -54,7 +55,7 @@ def gocpt(
 
 def gocpte(
     alpha: float | Schedule = ECONOMY_ALPHA,
-    beta: float = 1e-5,
+    beta: float | Schedule = 1e-5,
     sweeps: int = 1,
     strategy: str = "auto",
     forgetting: float = 1.0,
@@ -63,6 +64,7 @@ def gocpte(
 
     Objective L_E (`eq:baseline_objective`): squared residual on the entries of the batch
     + alpha || previous model - model ||^2 on the old box + beta || factors ||^2.
+    With learned priors, the default of `OnlineCP`, these take the place of alpha and beta.
     Cost per step ``nnz N R (N + R)`` for the batch alone; keeps no raw value.
 
     >>> gocpte(sweeps=2).keeps_history

@@ -12,7 +12,7 @@ import numpy as np
 from tensortide.arrays import Floats, Positions
 from tensortide.core.losses.standard import loss_for
 from tensortide.core.penalties.parts import Fixed, Part, Ties
-from tensortide.core.steps.method import Method, with_parts
+from tensortide.core.steps.method import Method, with_parts, with_prior
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, warn_user
 from tensortide.validate import brief
@@ -44,7 +44,12 @@ def listed_parts(penalties: Any) -> dict[str | int, list[Part]]:
 
 
 def compose(
-    method: Method, loss: Any, penalties: Any, absent: str, modes: Modes | None = None
+    method: Method,
+    loss: Any,
+    penalties: Any,
+    absent: str,
+    prior: str | None,
+    modes: Modes | None = None,
 ) -> Method:
     """Return the method with its parts; without modes only to see whether they fit together."""
     given = listed_parts(penalties)
@@ -54,7 +59,8 @@ def compose(
         for mode, parts in given.items():
             per_mode[modes.index(mode)] += parts
     parts_given = per_mode if any(per_mode) else None
-    return with_parts(method, loss_for(loss), parts_given, absent_zero=absent == "zero")
+    composed = with_parts(method, loss_for(loss), parts_given, absent_zero=absent == "zero")
+    return with_prior(composed, prior)
 
 
 def ties_for(method: Method, modes: Modes, fresh: Sequence[Sequence[Any]]) -> tuple[Ties, ...]:

@@ -13,10 +13,8 @@ from tensortide.core.losses.standard import Loss
 from tensortide.core.steps.method import Method
 from tensortide.data.modes import Modes
 from tensortide.errors import InputError, NotFittedError
-from tensortide.methods.registry import method_for
-from tensortide.online.compose import compose
 from tensortide.online.info import Info
-from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
+from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties, Prior
 from tensortide.online.reading import ReadOnlyModel
 from tensortide.validate import check_count, check_factors, check_modes, check_rank
 
@@ -51,6 +49,13 @@ class OnlineCP(ReadOnlyModel):
     penalties
         For each mode a part or a list of parts: `ridge`, `l1`, `nonnegative`, `simplex`,
         `nuclear`, `smooth`, `fixed`; for example ``{"date": tt.smooth(7)}``.
+    prior
+        ``"learned"``: every row has a prior that is learned from the data, and knows how sure it
+        is; ``"paper"``: the ridge `beta` of the paper, towards zero.  None: learned for 'gocpt'
+        and 'gocpte', and paper for the other methods.
+    fibres
+        Remember what the model leaves over of each fibre (all labels but those of the ordered
+        mode), which gives back last values.  None: where history is kept.
     seed
         Same records, same seed: the same bits.
     threads
@@ -81,6 +86,8 @@ class OnlineCP(ReadOnlyModel):
         combine: Combine = "replace",
         loss: str | Loss = "squared",
         penalties: Penalties | None = None,
+        prior: Prior | None = None,
+        fibres: bool | None = None,
         seed: Any = 0,
         threads: int | None = None,
     ) -> None:
@@ -93,6 +100,8 @@ class OnlineCP(ReadOnlyModel):
         self.combine = combine
         self.loss = loss
         self.penalties = penalties
+        self.prior = prior
+        self.fibres = fibres
         self.seed = seed
         self.threads = threads
         self._model: Model | None = None
@@ -234,7 +243,7 @@ class OnlineCP(ReadOnlyModel):
         from tensortide.progress import watched_sweeps
 
         modes = Modes.for_records(records, check_modes(self.modes, self.value), self.value)
-        method = compose(method_for(self.method), self.loss, self.penalties, self.absent, modes)
+        method = self._compose(modes)
         arrival = modes.read(records, self.value, counting=self.duplicates == "count", mask=mask)
         if not len(arrival.values):
             raise InputError("there are no records to prepare from.")
@@ -246,6 +255,7 @@ class OnlineCP(ReadOnlyModel):
             return Model.from_first_data(
                 method, rules, modes, arrival, rank=self.rank, rng=self._rng(),
                 effort=Effort(max_sweeps, tol, starts, given), run=runner(self.threads),
+                fibres=self._keeps_fibres(method),
                 on_sweep=tell,
             )  # fmt: skip
 

@@ -12,27 +12,39 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tensortide.arrays import Flags, Floats, Positions
+from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.losses.standard import check_loss_values, check_unit
+from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.believe import expect
 from tensortide.core.steps.flows import begin, preparation, step
-from tensortide.core.steps.method import Memory, Method
+from tensortide.core.steps.method import Memory, Method, Recipe
 from tensortide.core.steps.outcome import begin_step, commit, undo
 from tensortide.core.steps.prepare import Effort, Prepared, prepare
-from tensortide.core.steps.rank import lower_rank, raise_rank, revive
+from tensortide.core.steps.rank import (
+    carry_precisions,
+    extend_precisions,
+    lower_rank,
+    raise_rank,
+    revive,
+    revive_believed,
+)
 from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import Factors, values_at
+from tensortide.core.tensor.packed import unpack
 from tensortide.core.updates.exact import Run, serially
 from tensortide.data.cells import Cells
 from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
+from tensortide.data.timeline import ordered_mode
 from tensortide.errors import InputError, SolveError, warn_user
 from tensortide.methods.limits import check_first, check_no_memory, check_step
+from tensortide.online.ahead import Ahead, begun_anew, first_ahead, look_at, restored, with_memory
 from tensortide.online.changes import BatchChange, Rules, first_change, next_change
 from tensortide.online.compose import ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.info import Info
-from tensortide.online.plan import Plan, report_step
+from tensortide.online.plan import Plan, learned_values, report_step
 from tensortide.online.score import norm, share_missed
 from tensortide.online.surprise import Judged
 from tensortide.validate import check_rank_for
@@ -52,6 +64,7 @@ class Model:
     grown_last: int
     memory: Memory = field(default_factory=dict)
     dispersion: Dispersion = field(default_factory=Dispersion)
+    ahead: Ahead = field(default_factory=Ahead)
 
     @classmethod
     def from_first_data(
@@ -64,6 +77,7 @@ class Model:
         rank: int,
         rng: np.random.Generator,
         effort: Effort,
+        fibres: bool = False,
         run: Run = serially,
         on_sweep: Callable[[int, float], None] | None = None,
     ) -> tuple[Model, Info]:
@@ -85,20 +99,28 @@ class Model:
             best = prepare(preparation(method), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _name_label(error, modes, arrival, (None,) * len(shape)) from None
-        if loss.name not in ("bernoulli", "custom"):  # whose zero is no small value
-            _judge_ridge(method.beta, best, cells)
+        if best.learning is None and loss.name not in ("bernoulli", "custom"):
+            # whose zero is no small value
+            _judge_ridge(best, cells)
         modes = modes.copy()
         modes.append(arrival.fresh)
         store = Store(change.entries) if method.keeps_history else None
         seen = DistinctCells()
         if store is None:
             seen = change.count(seen, arrival, repeats=not method.limits.new_cells)
-        factors = Factors(_revive(method, best.rows, rng) if effort.max_sweeps else best.rows)
+        along = ordered_mode(modes.labels, arrival.listed)
+        factors = _first_factors(method, best, along or 0, rng if effort.max_sweeps else None)
         fitted = loss.mean(_first_values(best.rows, change))
+        memory, ahead = begin(method, factors.rows(), change), Ahead()
+        if best.learning is not None:
+            beliefs, ahead = first_ahead(
+                best.learning, factors, change, modes, along, fibres=fibres
+            )
+            memory = beliefs.as_memory()
         model = cls(
             method=method, rules=rules, modes=modes, factors=factors, store=store, seen=seen,
-            n_steps=1, grown_last=change.time, memory=begin(method, factors.rows(), change),
-            dispersion=Dispersion.first(loss, cells.values, fitted),
+            n_steps=1, grown_last=change.time, memory=memory,
+            dispersion=Dispersion.first(loss, cells.values, fitted), ahead=ahead,
         )  # fmt: skip
         info = Info(
             step=1, entries=len(cells.values),
@@ -153,8 +175,12 @@ class Model:
             change = replace(change, ties=ties)
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.method, self.modes, arrival, change, established)
+        memory, expected = self.memory, None
+        if self.learned:
+            expected = look_at(self, change, arrival)
+            change, memory = expected.change, expected.beliefs.as_memory()
         try:
-            outcome = step(self.method, self.factors, change, self.memory, run)
+            outcome = step(self.method, self.factors, change, memory, run)
         except SolveError as error:
             raise _name_label(error, self.modes, arrival, change.positions) from None
         seen, store = self.seen, None
@@ -163,15 +189,33 @@ class Model:
         else:
             store = change.absorbed.store
         judged = Judged.of(change, outcome.predicted, self.method.loss, self.dispersion)
+        learned = learned_values(change, outcome)
         info = report_step(
-            self.n_steps + 1, judged, outcome, arrival, self.modes, retract=retract,
+            self.n_steps + 1, judged, outcome, arrival, self.modes, learned, retract=retract,
             rows_read=self.factors.rows_read - read,
         )  # fmt: skip
+        line = fibres = None
+        if expected is not None:
+            line = expected.line
+            fibres = expected.remember(arrival, self.modes, learned)
         return Plan(
             arrival=arrival, retract=retract, change=change, outcome=outcome, store=store,
             seen=seen, grown_last=self.time(arrival), step=self.n_steps + 1,
-            dispersion=judged.experience(), info=info,
+            dispersion=judged.experience(), info=info, line=line,
+            memory_of_fibres=None if expected is None else expected.fibres, fibres=fibres,
         )  # fmt: skip
+
+    @property
+    def learned(self) -> bool:
+        """Whether rows have learned priors."""
+        return self.factors.width > 0
+
+    def predict(self, positions: Positions | Places) -> Floats:
+        """Return the model's values at known positions, with what fibres remember."""
+        values = values_at(self.rows(), positions)
+        if self.ahead.fibres is None:
+            return values
+        return with_memory(self, positions, values)
 
     def judge(self, arrival: Arrival) -> Judged:
         """Return how a batch compares with what the model expects; nothing is learned."""
@@ -179,9 +223,13 @@ class Model:
         change = next_change(self, arrival, None)
         loss = self.method.loss
         check_loss_values(loss, change.values)
-        begun = begin_step(self.factors, change)
+        if isinstance(self.method, Recipe) and self.learned:
+            seen = look_at(self, change, arrival)
+            predicted = expect(self.method, self.factors, seen.change, seen.beliefs)
+        else:
+            predicted = begin_step(self.factors, change).predicted
         self.factors.rows_read = read
-        return Judged.of(change, begun.predicted, loss, self.dispersion)
+        return Judged.of(change, predicted, loss, self.dispersion)
 
     def adopt(self, plan: Plan, info: Info) -> Info:
         """Take over a step that was planned on this very state, all of it or nothing.
@@ -190,15 +238,22 @@ class Model:
         step back too.
         """
         before = (self.store, self.seen, self.n_steps, self.grown_last, self.memory)
-        spread = self.dispersion
+        spread, ahead, fibres = self.dispersion, self.ahead, plan.memory_of_fibres
+        size = 0 if fibres is None else fibres.size
         try:
             self.modes.append(plan.arrival.fresh)
             commit(self.factors, plan.outcome)
             self.store, self.seen = plan.store, plan.seen
             self.grown_last, self.memory = plan.grown_last, plan.outcome.memory
             self.n_steps, self.dispersion = plan.step, plan.dispersion
+            self.ahead = Ahead(plan.line, fibres)
+            if plan.fibres is not None and fibres is not None:
+                fibres.put(plan.fibres)
             return info
         except BaseException:
+            if plan.fibres is not None and fibres is not None:
+                fibres.take_back(plan.fibres, size)
+            self.ahead = ahead
             undo(self.factors, plan.outcome)
             self.modes.truncate(plan.arrival.old_shape)
             self.store, self.seen, self.n_steps, self.grown_last, self.memory = before
@@ -207,35 +262,66 @@ class Model:
 
     def with_rank(self, rank: int, rng: np.random.Generator) -> tuple[Model, float]:
         """Return the model with another rank and the share of its norm that was lost."""
-        check_no_memory(self.method, self.memory, "another rank")
+        if not self.learned:
+            check_no_memory(self.method, self.memory, "another rank")
         lost = 0.0
         rows: Sequence[Floats] = self.rows()
         if rank > self.rank:
-            rows = raise_rank(rows, rank, rng, positive=_positive(self.method))
+            # old labels of the ordered mode have nothing of what is new
+            at = 0 if self.ahead.line is None else self.ahead.line.mode
+            rows = raise_rank(rows, rank, rng, positive=_positive(self.method), at=at)
         elif rank < self.rank:
             # the nearest model may have negative loadings: then the strongest components stay
             rows, lost = lower_rank(rows, rank, 0 if _positive(self.method) else 200)
-        return replace(self, factors=Factors(rows), modes=self.modes.copy()), lost
+        if not self.learned:
+            return replace(self, factors=Factors(rows), modes=self.modes.copy()), lost
+        beliefs = Beliefs.of_memory(self.memory)
+        told = self.factors.precisions()
+        if rank > self.rank:
+            known = [unpack(one, self.rank) for one in told]
+            told = extend_precisions(known, rows, beliefs.noise)
+        elif rank < self.rank:
+            told = carry_precisions(told, self.rows(), rows, beliefs.noise)
+        return self._with_rows(Factors(rows, precisions=told), self.modes.copy(), self.ahead), lost
+
+    def _with_rows(self, factors: Factors, modes: Modes, ahead: Ahead) -> Model:
+        """Return the model with other rows that have learned priors."""
+        beliefs = begun_anew(Beliefs.of_memory(self.memory), factors)
+        return replace(
+            self, factors=factors, modes=modes, memory=beliefs.as_memory(),
+            ahead=restored(beliefs, modes, None if ahead.fibres is None else ahead.fibres.copy()),
+        )  # fmt: skip
 
     def without_rows(self, mode: int, keep: Flags) -> Model:
         """Return the model without some rows of a mode; positions close up."""
         if not keep.any():
             raise InputError(f"mode {self.modes.names[mode]!r} cannot lose all its labels.")
         by_row = set(self.memory) - {"past"}  # CP-stream's matrix has no rows of a mode
+        if self.learned:
+            by_row = set()
         if by_row and (mode != self.grown_last or self.n_steps == 1):
             check_no_memory(self.method, self.memory, "fewer labels of this mode")
-        factors = Factors(
-            [rows[keep] if m == mode else rows.copy() for m, rows in enumerate(self.rows())]
+        rows, told = (
+            [one[keep] if m == mode else one.copy() for m, one in enumerate(held)]
+            for held in (self.rows(), self.factors.precisions())
         )
+        factors = Factors(rows, precisions=told)
         modes = self.modes.copy()
         modes.labels[mode] = modes.labels[mode].kept(keep)
         store = None if self.store is None else self.store.retire(mode, keep)
         seen = self.seen.shrunk(float(keep.mean()))
-        return replace(self, factors=factors, modes=modes, store=store, seen=seen)
+        kept = replace(self, factors=factors, modes=modes, store=store, seen=seen)
+        if not self.learned:
+            return kept
+        fibres = self.ahead.fibres
+        fewer = Ahead(None, None if fibres is None else fibres.kept(mode, keep))
+        return kept._with_rows(factors, modes, fewer)
 
     def copy(self) -> Model:
         """Return an independent model; the store is shared, as it is never changed in place."""
-        return replace(self, factors=self.factors.copy(), modes=self.modes.copy())
+        return replace(
+            self, factors=self.factors.copy(), modes=self.modes.copy(), ahead=self.ahead.copy()
+        )
 
 
 def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -> None:
@@ -261,15 +347,28 @@ def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) ->
     return revive(rows, rng, positive=_positive(method))
 
 
+def _first_factors(
+    method: Method, best: Prepared, along: int, rng: np.random.Generator | None
+) -> Factors:
+    """Return the factors of a preparation; with `rng` components that got no food are revived."""
+    if best.learning is None:
+        return Factors(best.rows if rng is None else _revive(method, best.rows, rng))
+    rows, told = list(best.rows), best.learning.precisions()
+    if rng is not None:
+        found = best.learning
+        rows, told = revive_believed(rows, told, found.noise, found.size, rng, at=along)
+    return Factors(rows, precisions=told)
+
+
 def _first_values(rows: Sequence[Floats], change: BatchChange) -> Floats:
     """Return the model's values of first data after learning them."""
     arrived = change.arrived
     return box_values(rows) if isinstance(arrived, DenseBox) else values_at(rows, arrived)
 
 
-def _judge_ridge(beta: float, prepared: Prepared, cells: Cells) -> None:
+def _judge_ridge(prepared: Prepared, cells: Cells) -> None:
     """Refuse values that the ridge has pressed to zero, and warn where it weighs a tenth."""
-    size = float(cells.values @ cells.values)
+    beta, size = prepared.ridge, float(cells.values @ cells.values)
     ridge = beta * sum(float(np.vdot(rows, rows)) for rows in prepared.rows)
     largest = f"{np.abs(cells.values).max():.2g}"
     advice = "scale the values up or pass a smaller beta."

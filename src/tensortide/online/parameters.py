@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from tensortide.core.losses.standard import Loss
 from tensortide.core.penalties.parts import Part
 from tensortide.core.steps.method import Method
+from tensortide.data.modes import Modes
 from tensortide.errors import InputError
 from tensortide.methods.registry import method_for
 from tensortide.online.compose import compose
@@ -16,6 +17,7 @@ from tensortide.validate import check_choice, check_count, check_modes, check_ra
 Absent: TypeAlias = Literal["missing", "zero"]
 Duplicates: TypeAlias = Literal["last", "sum", "mean", "count", "error"]
 Combine: TypeAlias = Literal["replace", "add"]
+Prior: TypeAlias = Literal["learned", "paper"]
 Penalties: TypeAlias = Mapping[str | int, Part | Sequence[Part]]
 
 
@@ -31,6 +33,8 @@ class Parameters:
     combine: Combine
     loss: str | Loss
     penalties: Penalties | None
+    prior: Prior | None
+    fibres: bool | None
     seed: Any
     threads: int | None
 
@@ -58,4 +62,21 @@ class Parameters:
                 "forgetting with absent='zero' would have to fade the zeros too, which are not "
                 "listed; use method='gocpte', or absent='missing'."
             )
-        return compose(method, self.loss, self.penalties, self.absent)
+        composed = self._compose()
+        if self.fibres not in (None, True, False):
+            raise InputError(f"fibres must be True, False or None, not {self.fibres!r}.")
+        if self.fibres and not composed.learned:
+            raise InputError(
+                "fibres=True goes with prior='learned', whose outlook weighs what they remember."
+            )
+        return composed
+
+    def _compose(self, modes: Modes | None = None) -> Method:
+        """Return the method with all parts of it."""
+        method = method_for(self.method)
+        return compose(method, self.loss, self.penalties, self.absent, self.prior, modes)
+
+    def _keeps_fibres(self, method: Method) -> bool:
+        """Tell whether a model remembers fibres."""
+        wanted = method.keeps_history if self.fibres is None else self.fibres
+        return bool(wanted and method.learned)

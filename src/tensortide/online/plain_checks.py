@@ -16,9 +16,13 @@ import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.penalties.prox import NonNegative, Nuclear, Simplex
-from tensortide.core.steps.alpha import constant, density, per_size
+from tensortide.core.steps.alpha import Schedule, constant, density, per_size
+from tensortide.core.steps.beliefs import MEMORIES, Beliefs
 from tensortide.core.steps.method import Limits, Method, Recipe, Recursion
+from tensortide.core.tensor.fibres import NUMBERS
+from tensortide.core.tensor.packed import diagonal_places, packed_width
 from tensortide.data.sketch import REGISTERS
+from tensortide.data.timeline import LONGEST, ORDERED
 from tensortide.methods.registry import METHODS
 from tensortide.online.compose import ties_for
 from tensortide.validate import LARGEST_MODE, check_count, check_number, check_order, check_rank
@@ -26,9 +30,24 @@ from tensortide.validate import LARGEST_MODE, check_count, check_number, check_o
 if TYPE_CHECKING:
     from tensortide.data.modes import Modes
 
+BELIEFS = ("facts", "line", "spread", "ahead", "known", "drift")
 _LARGEST_RANK_OF_A_HASH = 53  # see data.sketch
-_AS_MADE = ("keeps_history", "limits", "resolve", "by_svd", "lists_zeros", "loss", "terms")
-_LATER = ("loss", "penalties")  # parameters that files of earlier versions do not have
+_AS_MADE = (
+    "keeps_history",
+    "limits",
+    "resolve",
+    "by_svd",
+    "lists_zeros",
+    "loss",
+    "terms",
+    "learned",
+)
+_LATER = (
+    "loss",
+    "penalties",
+    "prior",
+    "fibres",
+)  # parameters that files of earlier versions do not have
 
 
 def check_facts(facts: Mapping[str, Any]) -> Shape:
@@ -82,11 +101,19 @@ def _check_method(method: Method) -> None:
         _check_recipe(method, made)
 
 
+def _check_weight(name: str, weight: Schedule) -> None:
+    if not isinstance(weight, constant | density | per_size):
+        raise ValueError(f"{name} is no weight")
+    if isinstance(weight, constant):
+        check_number(name, weight.weight, least=0.0)
+
+
 def _check_recipe(method: Recipe, made: Recipe) -> None:
-    if not isinstance(method.alpha, constant | density | per_size):
-        raise ValueError("alpha is no weight")
-    if isinstance(method.alpha, constant):
-        check_number("alpha", method.alpha.weight, least=0.0)
+    _check_weight("alpha", method.alpha)
+    if isinstance(method.beta, int | float):  # as it has to be, unless it is a schedule
+        _check_weight("beta", constant(method.beta))
+    else:
+        _check_weight("beta", method.beta)
     if (method.past_decay is None) != (made.past_decay is None):
         raise ValueError(f"mu is not that of method {made.name}")
     if made.slice_decay == 1.0 and method.slice_decay != 1.0:
@@ -124,8 +151,12 @@ def check_state(
         raise ValueError("seen_registers are too large")
     if "dispersion" in arrays:
         check_floats("dispersion", arrays["dispersion"], (2, 2), least=0.0)
+    if method.learned:
+        _check_precisions(facts, arrays)
     for name, shapes in _memory(method, facts).items():
         array = arrays[f"memory_{name}"]
+        if not shapes:
+            continue
         fitting = [shape for shape in shapes if shape == array.shape]
         check_floats(f"memory_{name}", array, (fitting or shapes)[0])
 
@@ -134,6 +165,8 @@ def _memory(method: Method, facts: Mapping[str, Any]) -> dict[str, list[Shape]]:
     """Return what a method has to remember, and the shapes that it may have."""
     shape, rank, time = facts["shape"], facts["rank"], facts["grown_last"]
     fresh = facts["n_steps"] == 1  # which mode grows is not known then
+    if method.learned:
+        return {name: [] for name in BELIEFS}
     if isinstance(method, Recipe):
         return {} if method.past_decay is None or fresh else {"past": [(rank, rank)]}
     found: dict[str, list[Shape]] = {}
@@ -149,6 +182,57 @@ def _memory(method: Method, facts: Mapping[str, Any]) -> dict[str, list[Shape]]:
                 names = {"sums": (rank, cells), "past": (rank, rank)}
             found |= {f"{name}_{mode}": [wanted] for name, wanted in names.items()}
     return found
+
+
+def _check_precisions(facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    """Refuse precisions that are none, and beliefs whose shapes do not fit together."""
+    order, rank = len(facts["shape"]), facts["rank"]
+    width = packed_width(rank)
+    for mode, size in enumerate(facts["shape"]):
+        told = arrays[f"precision_{mode}"]
+        check_floats(f"the precision of mode {mode}", told, (size, width))
+        if not (told[:, diagonal_places(rank, width)] > 0.0).all():
+            raise ValueError(f"the precision of mode {mode} is no precision")
+    line = arrays["memory_line"]
+    check_floats("memory_facts", arrays["memory_facts"], (4,), least=0.0)
+    check_floats("memory_line", line, (len(line),), least=-1.0)
+    check_floats("memory_spread", arrays["memory_spread"], (order, width))
+    check_floats("memory_drift", arrays["memory_drift"], (rank, rank))
+    for name in ("ahead", "known"):
+        size = len(arrays[f"memory_{name}"])
+        check_floats(f"memory_{name}", arrays[f"memory_{name}"], (size, size))
+
+
+def check_beliefs(beliefs: Beliefs, modes: Modes, *, fibres: bool) -> Beliefs:
+    """Refuse beliefs that nobody could have."""
+    along = beliefs.timeline
+    if not (beliefs.noise > 0.0 and beliefs.cells > 0.0):
+        raise ValueError("the noise is none")
+    if not -1 <= along < modes.order or (along >= 0 and modes.labels[along].kind not in ORDERED):
+        raise ValueError("the mode of the outlook has no order")
+    if beliefs.unit < 1 or beliefs.grown < 0 or any(not 1 <= p <= LONGEST for p in beliefs.periods):
+        raise ValueError("the seasons of the outlook are none")
+    if beliefs.monthly and modes.labels[along].kind != "date":
+        raise ValueError("labels that are no dates are counted in months")
+    memories = MEMORIES if fibres else 0
+    wanted = (
+        (beliefs.n_candidates + memories, 2 + memories if fibres else 0) if along >= 0 else (0, 0)
+    )
+    if (len(beliefs.ahead), len(beliefs.known)) != wanted:
+        raise ValueError("the errors of the outlook are not those of its candidates")
+    return beliefs
+
+
+def check_fibres(keys: AnyArray, numbers: AnyArray, mode: int, shape: Shape) -> None:
+    """Refuse a memory of fibres that does not fit the shape."""
+    others = [size for m, size in enumerate(shape) if m != mode]
+    if keys.dtype != np.int32 or keys.shape != (len(numbers), len(others)):
+        raise ValueError("the fibres are no list of positions")
+    if len(keys) and (keys.min() < 0 or (keys.max(axis=0) >= np.array(others)).any()):
+        raise ValueError("a fibre lies outside of the shape")
+    if len(np.unique(keys, axis=0)) < len(keys):
+        raise ValueError("a fibre stands twice in the memory")
+    check_floats("the memory of fibres", numbers, (len(keys), NUMBERS))
 
 
 def memory_of(

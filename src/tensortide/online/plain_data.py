@@ -10,14 +10,17 @@ import numpy as np
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.kernels.sorting import count_repeats
 from tensortide.core.losses.standard import check_loss_values, loss_for
+from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.factors import Factors, RunningGrams
+from tensortide.core.tensor.fibres import Fibres
 from tensortide.data.modes import Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.errors import InputError
 from tensortide.methods.registry import describe, from_description, method_for
+from tensortide.online.ahead import Ahead, restored
 from tensortide.online.changes import Rules
 from tensortide.online.compose import compose, listed_parts
 from tensortide.online.dispersion import Dispersion
@@ -25,7 +28,9 @@ from tensortide.online.estimator import OnlineCP
 from tensortide.online.info import Info
 from tensortide.online.model import Model
 from tensortide.online.plain_checks import (
+    check_beliefs,
     check_facts,
+    check_fibres,
     check_floats,
     check_listed,
     check_params,
@@ -131,6 +136,8 @@ def read_params(plain: dict[str, Any]) -> dict[str, Any]:
         "method": from_description(plain["method"]),
         "loss": from_description(plain.get("loss", "squared")),
         "penalties": penalties or None,
+        "prior": plain.get("prior", "paper"),
+        "fibres": plain.get("fibres"),
     }
 
 
@@ -148,24 +155,38 @@ def rebuild(
     check_params(facts["params"] | {"method": params["method"]}, list(estimator.get_params()))
     if [len(known) for known in labels] != list(shape):
         raise ValueError("labels and shape do not agree")
-    method = params["method"]
-    check_state(method, facts, rows, arrays)
+    modes = Modes(facts["modes"], labels)
+    composed = compose(
+        params["method"], params["loss"], params["penalties"], params["absent"], params["prior"],
+        modes,
+    )  # fmt: skip
+    fibres = estimator._keeps_fibres(composed)
+    check_state(composed, facts, rows, arrays)
+    told = None
+    if composed.learned:
+        told = [np.ascontiguousarray(arrays[f"precision_{m}"]) for m in range(len(rows))]
     grams = RunningGrams(
         *(np.ascontiguousarray(arrays[name]) for name in ("gram_total", "gram_error", "gram_sums"))
     )
     seen = facts["seen"] | {"full": tuple(facts["seen"].get("full", ()))}
-    modes = Modes(facts["modes"], labels)
-    composed = compose(method, params["loss"], params["penalties"], params["absent"], modes)
     check_ties(composed, modes)
-    store = history() if method.keeps_history else None
+    store = history() if composed.keeps_history else None
     if store is not None:
         check_loss_values(composed.loss, store.entries.all_values())
+    memory, ahead = memory_of(composed, facts, arrays), Ahead()
+    if composed.learned:
+        beliefs = check_beliefs(Beliefs.of_memory(memory), modes, fibres=fibres)
+        known = None
+        if fibres and beliefs.timeline >= 0:
+            check_fibres(arrays["fibre_keys"], arrays["fibre_numbers"], beliefs.timeline, shape)
+            known = Fibres(beliefs.timeline, arrays["fibre_keys"], arrays["fibre_numbers"])
+        ahead = restored(beliefs, modes, known)
     estimator._model = Model(
         method=composed,
         rules=Rules(params["absent"] == "zero", params["duplicates"], params["combine"] == "add"),
-        modes=modes, factors=Factors(rows, grams), store=store,
+        modes=modes, factors=Factors(rows, grams, told), store=store,
         seen=DistinctCells(registers=arrays["seen_registers"], **seen), n_steps=facts["n_steps"],
-        grown_last=facts["grown_last"], memory=memory_of(method, facts, arrays),
+        grown_last=facts["grown_last"], memory=memory, ahead=ahead,
         dispersion=Dispersion(*arrays.get("dispersion", ())),
     )  # fmt: skip
     estimator.info_ = Info(step=facts["n_steps"], entries=0)

@@ -17,9 +17,11 @@ from tensortide.online.surprise import surprises
 if TYPE_CHECKING:
     from tensortide.arrays import Floats, Positions
     from tensortide.core.steps.outcome import Outcome
+    from tensortide.core.tensor.fibres import FibreChange, Fibres
     from tensortide.data.modes import Arrival, Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.data.store import Store
+    from tensortide.data.timeline import Timeline
     from tensortide.online.changes import BatchChange
     from tensortide.online.dispersion import Dispersion
     from tensortide.online.surprise import Judged
@@ -41,6 +43,8 @@ class Plan:
         The mode that grew last, and the number of the step.
     info
         The report: whoever adopts the plan has nothing left to compute.
+    line, memory_of_fibres, fibres
+        The order of labels after the step, the memory of fibres, and what changes in it.
     """
 
     arrival: Arrival
@@ -53,18 +57,21 @@ class Plan:
     step: int
     dispersion: Dispersion
     info: Info
+    line: Timeline | None = None
+    memory_of_fibres: Fibres | None = None
+    fibres: FibreChange | None = None
 
 
 def report_step(
-    step: int, judged: Judged, outcome: Outcome, arrival: Arrival, modes: Modes, *,
-    retract: Positions | None, rows_read: int,
+    step: int, judged: Judged, outcome: Outcome, arrival: Arrival, modes: Modes,
+    learned: Floats, *, retract: Positions | None, rows_read: int,
 ) -> Info:  # fmt: skip
     """Say what a step does, before it is taken."""
     change, loss = judged.change, judged.loss
     cells, absorbed, values = change.cells, change.absorbed, change.values
     with np.errstate(over="ignore", invalid="ignore"):
         gap = values - judged.expected
-        rest = values - loss.mean(_learned_values(change, outcome))
+        rest = values - loss.mean(learned)
         size, missed, left = map(norm, (values, gap, rest))
     filled = revised = unchanged = None
     if absorbed is not None:
@@ -86,7 +93,7 @@ def report_step(
     )  # fmt: skip
 
 
-def _learned_values(change: BatchChange, outcome: Outcome) -> Floats:
+def learned_values(change: BatchChange, outcome: Outcome) -> Floats:
     """Return the model's values of the batch's cells after the step."""
     arrived = change.arrived
     if isinstance(arrived, DenseBox):

@@ -68,11 +68,9 @@ class ReadOnlyModel(Parameters):
         check_choice("unknown", unknown, get_args(Unknown))
         check_choice("scale", scale, get_args(Scale))
         model = self._require_model()
-        from tensortide.core.tensor.factors import values_at
-
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
         lost = positions[:, 0] < 0
-        values = values_at(model.rows(), np.where(lost[:, None], 0, positions))
+        values = model.predict(np.where(lost[:, None], 0, positions))
         if scale == "mean":
             values = model.method.loss.mean(values)
         values[lost] = np.nan
@@ -95,7 +93,6 @@ class ReadOnlyModel(Parameters):
     def score(self, records: Any, *, mask: Any = None) -> float:
         """Return the fitness ``1 - |x - y| / |x|`` on these cells (of an array: the observed)."""
         model = self._require_model()
-        from tensortide.core.tensor.factors import values_at
         from tensortide.online.changes import distinct
         from tensortide.online.score import fitness
 
@@ -111,7 +108,7 @@ class ReadOnlyModel(Parameters):
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
         cells = distinct(model.rules, arrival)
-        values = model.method.loss.mean(values_at(model.rows(), cells.coords))
+        values = model.method.loss.mean(model.predict(cells.coords))
         return fitness(cells.values, values)
 
     def components(self, top: int = 10) -> pa.Table:
@@ -196,6 +193,8 @@ class ReadOnlyModel(Parameters):
         model = self._require_model()
         held = sum(rows.nbytes for rows in model.rows())
         held += sum(array.nbytes for array in model.memory.values())
+        held += sum(told.nbytes for told in model.factors.precisions())
+        held += 0 if model.ahead.fibres is None else model.ahead.fibres.nbytes
         return held + (0 if model.store is None else model.store.nbytes)
 
     # ------------------------------------------------------------------ keeping

@@ -93,6 +93,12 @@ def _contents(params: dict[str, Any], model: Model) -> tuple[dict[str, AnyArray]
         elif labels.kind != "position":
             arrays[f"labels_{mode}"] = labels.array()
     arrays |= small_arrays(model.factors.grams, model.seen, model.memory, model.dispersion)
+    if model.learned:
+        told = model.factors.precisions()
+        arrays |= {f"precision_{mode}": rows for mode, rows in enumerate(told)}
+    if model.ahead.fibres is not None:
+        fibres = model.ahead.fibres
+        arrays |= {"fibre_keys": fibres.keys, "fibre_numbers": fibres.numbers}
     if model.store is not None:
         arrays |= history_arrays(model.store)
     facts = {

@@ -20,7 +20,7 @@ from tensortide.arrays import AnyArray
 
 FACTS = "model.json"
 _KNOWN = re.compile(
-    r"(factor_\d+|labels_\d+|memory_[a-z]+(_\d+)?|gram_(total|error|sums)|seen_registers"
+    r"(factor_\d+|precision_\d+|labels_\d+|fibre_(keys|numbers)|memory_[a-z]+(_\d+)?|gram_(total|error|sums)|seen_registers"
     r"|dispersion|box|box_axes|coords|values|weights)\.npy"
 )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.arrays import AnyArray, Floats, Positions
+from tensortide.core.tensor.fibres import NUMBERS
 from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.errors import FileError, InputError
 from tensortide.online.plain_data import facts_of, read_params, rebuild, small_arrays
@@ -19,6 +20,8 @@ from tensortide.tracker.history import read_history
 from tensortide.tracker.schema import insert
 
 if TYPE_CHECKING:
+    from tensortide.core.steps.outcome import Journal, Outcome
+    from tensortide.core.tensor.fibres import FibreChange, Fibres
     from tensortide.online.estimator import OnlineCP
     from tensortide.online.model import Model
     from tensortide.online.plan import Plan
@@ -33,18 +36,25 @@ def write_model(ledger: Ledger, model: Model) -> None:
     """Write all of a model: after preparation, a change of rank, or retirement."""
     for table in ("factors", "labels", "arrays"):
         ledger.db.execute(f"DELETE FROM {table}")
-    sums: dict[str, Any] = {name: [0] * model.modes.order for name in ("factors", "labels")}
-    nothing = np.empty((0, model.rank))
-    for mode, (labels, rows) in enumerate(zip(model.modes.labels, model.rows(), strict=True)):
+    order, fibres = model.modes.order, model.ahead.fibres
+    sums: dict[str, Any] = {"factors": [0] * order, "labels": [0] * order}
+    held = zip(model.rows(), model.factors.precisions(), strict=True)
+    kept = [_beside(rows, told) for rows, told in held]
+    if fibres is not None:
+        kept.append(_beside(fibres.keys, fibres.numbers))
+        sums["factors"].append(0)
+    for place, rows in enumerate(kept):
         everywhere = np.arange(len(rows))
-        _put_rows(ledger.db, mode, everywhere, rows, nothing, len(rows))
-        sums["factors"][mode] = fingerprint(everywhere, rows)
+        _put_rows(ledger.db, place, everywhere, rows, (), len(rows))
+        sums["factors"][place] = fingerprint(everywhere, rows)
+    for mode, labels in enumerate(model.modes.labels):
         if isinstance(labels, NamedLabels):
             known = [labels.label(i) for i in range(len(labels))]
             sums["labels"][mode] = _put_labels(ledger.db, mode, 0, known, labels.kind)
     arrays = small_arrays(model.factors.grams, model.seen, model.memory, model.dispersion)
     sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(model.modes.shape, model.n_steps, model.grown_last, model.rank, model.seen)
+    facts |= _widths(model.factors.width, fibres)
     ledger.put("facts", facts | {"sums": sums})
     kinds = [labels.kind for labels in model.modes.labels]
     ledger.put("modes", {"names": list(model.modes.names), "kinds": kinds})
@@ -54,24 +64,77 @@ def write_step(ledger: Ledger, model: Model, plan: Plan) -> None:
     """Write what a planned step changes: touched rows, new labels, statistics."""
     outcome, arrival = plan.outcome, plan.arrival
     sums = ledger.get("facts")["sums"]
-    before = outcome.before
+    before, told = outcome.before, model.factors.precisions()
     for mode, labels in enumerate(model.modes.labels):
-        old_rows, rows = before.rows[mode], outcome.rows[mode]
-        gone = _places(before.positions[mode], len(old_rows))
-        places = _places(outcome.positions[mode], len(rows))
-        known, size = model.rows()[mode], arrival.new_shape[mode]
-        _put_rows(ledger.db, mode, places, rows, known, size)
-        change = fingerprint(places, rows) - fingerprint(gone, old_rows)
-        sums["factors"][mode] = (sums["factors"][mode] + change) % 2**64
+        _replace_rows(
+            ledger.db, mode, sums["factors"],
+            (_places(before.positions[mode], len(before.rows[mode])), _kept(before, mode)),
+            (_places(outcome.positions[mode], len(outcome.rows[mode])), _kept(outcome, mode)),
+            (model.rows()[mode], told[mode]), arrival.new_shape[mode],
+        )  # fmt: skip
         if isinstance(labels, NamedLabels):
             fresh = _put_labels(
                 ledger.db, mode, len(labels), list(arrival.fresh[mode]), labels.kind
             )
             sums["labels"][mode] = (sums["labels"][mode] + fresh) % 2**64
+    if plan.fibres is not None and plan.memory_of_fibres is not None:
+        _write_fibres(ledger, model, plan.fibres, plan.memory_of_fibres, sums["factors"])
     arrays = small_arrays(outcome.grams, plan.seen, outcome.memory, plan.dispersion)
     sums["arrays"] = _put_arrays(ledger.db, arrays)
     facts = facts_of(arrival.new_shape, plan.step, plan.grown_last, model.rank, plan.seen)
+    facts |= _widths(model.factors.width, plan.memory_of_fibres, plan.fibres)
     ledger.put("facts", facts | {"sums": sums})
+
+
+def _write_fibres(
+    ledger: Ledger, model: Model, change: FibreChange, fibres: Fibres, sums: list[int]
+) -> None:
+    """Write the fibres that a step touches; all, where they are of another mode than before."""
+    place, known = model.modes.order, change.places < fibres.size
+    if model.ahead.fibres is not fibres:
+        ledger.db.execute("DELETE FROM factors WHERE place >= ?", (place * _MODE,))
+        everywhere, rows = np.arange(fibres.size), _beside(fibres.keys, fibres.numbers)
+        _put_rows(ledger.db, place, everywhere, rows, (), len(rows))
+        sums[place] = fingerprint(everywhere, rows)
+    _replace_rows(
+        ledger.db, place, sums,
+        (change.places[known], _beside(change.keys, change.before)[known]),
+        (change.places, _beside(change.keys, change.after)), (fibres.keys, fibres.numbers),
+        change.size,
+    )  # fmt: skip
+
+
+def _replace_rows(
+    db: sqlite3.Connection,
+    place: int,
+    sums: list[int],
+    old: tuple[Positions, Floats],
+    new: tuple[Positions, Floats],
+    known: Sequence[AnyArray],
+    size: int,
+) -> None:
+    """Write touched rows and bring their checksum up to date."""
+    _put_rows(db, place, *new, known, size)
+    sums[place] = (sums[place] + fingerprint(*new) - fingerprint(*old)) % 2**64
+
+
+def _beside(rows: AnyArray, more: Floats) -> Floats:
+    """Return what is written of rows: two tables side by side."""
+    return np.hstack([np.asarray(rows, np.float64), more])
+
+
+def _kept(state: Journal | Outcome, mode: int) -> Floats:
+    """Return rows and their precisions side by side."""
+    rows = state.rows[mode]
+    return rows if state.precisions is None else _beside(rows, state.precisions[mode])
+
+
+def _widths(width: int, fibres: Fibres | None, change: FibreChange | None = None) -> dict[str, Any]:
+    """Return what a reader has to know about rows: numbers of a precision, and fibres."""
+    if fibres is None:
+        return {"width": width}
+    size = fibres.size if change is None else change.size
+    return {"width": width, "fibres": {"mode": fibres.mode, "size": size}}
 
 
 def read_model(ledger: Ledger) -> OnlineCP | None:
@@ -84,17 +147,16 @@ def read_model(ledger: Ledger) -> OnlineCP | None:
         facts |= {"params": ledger.get("params"), "modes": modes["names"]}
         params = read_params(facts["params"])
         adds, decay = params["combine"] == "add", params["method"].entry_decay
-        rows = [read_rows(ledger, mode, facts) for mode in range(len(facts["shape"]))]
+        rank, order = facts["rank"], len(facts["shape"])
+        kept = [read_rows(ledger, mode, facts) for mode in range(order)]
+        arrays = read_arrays(ledger, facts) | read_beside(ledger, kept, facts)
+        rows = [np.ascontiguousarray(found[:, :rank]) for found in kept]
         labels = [
             read_labels(ledger, mode, kind, size, facts["sums"]["labels"][mode])
             for mode, (kind, size) in enumerate(zip(modes["kinds"], facts["shape"], strict=True))
         ]
         return rebuild(
-            facts,
-            labels,
-            rows,
-            read_arrays(ledger, facts),
-            lambda: read_history(ledger, add=adds, decay=decay),
+            facts, labels, rows, arrays, lambda: read_history(ledger, add=adds, decay=decay)
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise FileError(
@@ -103,19 +165,43 @@ def read_model(ledger: Ledger) -> OnlineCP | None:
         ) from None
 
 
-def read_rows(ledger: Ledger, mode: int, facts: dict[str, Any]) -> Floats:
-    """Return a factor; refuse it if it is not bit for bit what was written."""
+def read_beside(
+    ledger: Ledger, kept: Sequence[Floats], facts: dict[str, Any]
+) -> dict[str, AnyArray]:
+    """Return the precisions beside rows, and the fibres, by the names that files have for them."""
+    found: dict[str, AnyArray] = {}
+    if facts.get("width", 0):
+        for mode, rows in enumerate(kept):
+            found[f"precision_{mode}"] = np.ascontiguousarray(rows[:, facts["rank"] :])
+    if "fibres" in facts:
+        order = len(facts["shape"])
+        rows = read_rows(ledger, order, facts)
+        found["fibre_keys"] = rows[:, : order - 1].astype(np.int32)
+        found["fibre_numbers"] = np.ascontiguousarray(rows[:, order - 1 :])
+    return found
+
+
+def read_rows(ledger: Ledger, place: int, facts: dict[str, Any]) -> Floats:
+    """Return the rows of a mode (or the fibres) and what stands beside them, each bit as written.
+
+    Refuses what was not written this way.
+    """
     found = ledger.db.execute(
         "SELECT rows FROM factors WHERE place >= ? AND place < ? ORDER BY place",
-        (mode * _MODE, (mode + 1) * _MODE),
+        (place * _MODE, (place + 1) * _MODE),
     ).fetchall()
     data = b"".join(block for (block,) in found)
-    size, rank = facts["shape"][mode], facts["rank"]
-    if len(data) != 8 * size * rank or len(found) != -(-size // block_size(rank)):
-        raise ValueError(f"the factor of mode {mode} has not the size it should have")
-    rows = np.frombuffer(data).reshape(size, rank)
-    if fingerprint(np.arange(len(rows)), rows) != facts["sums"]["factors"][mode]:
-        raise ValueError(f"the factor of mode {mode} does not have the checksum it should have")
+    order = len(facts["shape"])
+    what = f"the factor of mode {place}" if place < order else "the memory of fibres"
+    if place < order:
+        size, width = facts["shape"][place], facts["rank"] + facts.get("width", 0)
+    else:
+        size, width = facts["fibres"]["size"], order - 1 + NUMBERS
+    if len(data) != 8 * size * width or len(found) != -(-size // block_size(width)):
+        raise ValueError(f"{what} has not the size it should have")
+    rows = np.frombuffer(data).reshape(size, width)
+    if fingerprint(np.arange(len(rows)), rows) != facts["sums"]["factors"][place]:
+        raise ValueError(f"{what} does not have the checksum it should have")
     return rows.copy()
 
 
@@ -182,22 +268,28 @@ def _places(positions: Positions | None, n_rows: int) -> Positions:
     return np.arange(n_rows) if positions is None else positions
 
 
-def block_size(rank: int) -> int:
+def block_size(width: int) -> int:
     """Return how many neighbouring rows are written together: as many as fit a page."""
-    return max(1, 100 // rank)
+    return max(1, 100 // width)
 
 
 def _put_rows(
-    db: sqlite3.Connection, mode: int, places: Positions, rows: Floats, known: Floats, size: int
+    db: sqlite3.Connection,
+    mode: int,
+    places: Positions,
+    rows: Floats,
+    known: Sequence[AnyArray],
+    size: int,
 ) -> None:
-    """Write the blocks that hold touched rows; their other rows are as in `known`."""
+    """Write the blocks that hold touched rows; their other rows are as in `known`, side by side."""
     rank = rows.shape[1]
     height = block_size(rank)
     blocks = np.unique(places // height)
     within = (blocks[:, None] * height + np.arange(height)).ravel()
     content = np.zeros((len(within), rank))
-    old = within < len(known)
-    content[old] = known[within[old]]
+    if known:
+        old = within < len(known[0])
+        content[old] = np.hstack([part[within[old]] for part in known])
     content[np.searchsorted(blocks, places // height) * height + places % height] = rows
     data, step = content.tobytes(), 8 * height * rank
     ends = np.minimum(blocks * height + height, size) - blocks * height

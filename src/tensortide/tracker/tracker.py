@@ -27,7 +27,7 @@ from tensortide.tracker.reader import RunReader
 if TYPE_CHECKING:
     from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.method import Method
-    from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties
+    from tensortide.online.parameters import Absent, Combine, Duplicates, Penalties, Prior
     from tensortide.tracker.feeding import Summary
 
 
@@ -78,6 +78,8 @@ class Tracker(RunReader):
         combine: Combine = "replace",
         loss: str | Loss = "squared",
         penalties: Penalties | None = None,
+        prior: Prior | None = None,
+        fibres: bool | None = None,
         seed: int = 0,
         threads: int | None = None,
         keep_surprises: bool | None = None,
@@ -92,7 +94,8 @@ class Tracker(RunReader):
         """
         estimator = OnlineCP(
             rank, method, modes=modes, value=value, absent=absent, duplicates=duplicates,
-            combine=combine, loss=loss, penalties=penalties, seed=seed, threads=threads,
+            combine=combine, loss=loss, penalties=penalties, prior=prior, fibres=fibres, seed=seed,
+            threads=threads,
         )  # fmt: skip
         keeps = method_for(method).keeps_history if keep_surprises is None else keep_surprises
         meta = {

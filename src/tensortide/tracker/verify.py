@@ -117,10 +117,11 @@ def _factors(ledger: Ledger) -> str:
     facts = ledger.get("facts")
     if facts is None:
         return "none yet"
-    for mode in range(len(facts["shape"])):
+    for mode in range(len(facts["shape"]) + ("fibres" in facts)):
         if not np.isfinite(read_rows(ledger, mode, facts)).all():
-            raise ValueError(f"the factor of mode {mode} holds numbers that are not finite")
-    return f"{sum(facts['shape']):,} rows of {facts['rank']} numbers, each bit as it was written"
+            raise ValueError(f"rows at {mode} hold numbers that are not finite")
+    width = facts["rank"] + facts.get("width", 0)
+    return f"{sum(facts['shape']):,} rows of {width} numbers, each bit as it was written"
 
 
 def _statistics(ledger: Ledger) -> str:
@@ -132,7 +133,7 @@ def _statistics(ledger: Ledger) -> str:
     followed = arrays["gram_total"] + arrays["gram_error"]
     worst = 0.0
     for mode, matrix in enumerate(followed):
-        rows = read_rows(ledger, mode, facts)
+        rows = read_rows(ledger, mode, facts)[:, : facts["rank"]]
         gap = float(np.abs(rows.T @ rows - matrix).max())
         worst = max(worst, gap / max(float(np.abs(matrix).max()), 1e-300))
     if not worst < 1e-9:

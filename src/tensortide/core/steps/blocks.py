@@ -11,7 +11,9 @@ from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
 from tensortide.core.objective.data_terms import DataTerms, ZeroFilled, imputed, observed_rows
 from tensortide.core.objective.squares import BoxTerm, Objective
+from tensortide.core.steps import believe
 from tensortide.core.steps.alpha import Circumstances
+from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.decay import FAINTEST, decay_slices
 from tensortide.core.steps.goal import anchor_scale, general_goal, make_feasible, sweep_modes
@@ -40,6 +42,11 @@ def step(
 
     `watch` is told the value of the objective that the blocks lower, after each block.
     """
+    if recipe.learned:
+        name, data_terms = data_strategy(recipe, change)
+        how = (name, data_terms, observed_terms(recipe, change))
+        return believe.step(recipe, factors, change, Beliefs.of_memory(memory or {}), run, how)
+    recipe = recipe.at(circumstances(change))
     begun = begin_step(factors, change)
     work, previous = begun.work, begun.previous
     past = None
@@ -47,7 +54,7 @@ def step(
         past = recipe.past_decay * _past(factors, change, memory, recipe.past_decay)
         work.rest[change.time] = past
     start_lower_rows(
-        work, change.entries, recipe.beta, begun.means,
+        work, change.entries, recipe.ridge, begun.means,
         absent_zero=change.absent_zero or change.complete,
     )  # fmt: skip
     fade = decay_slices(work, change, recipe.slice_decay)
@@ -67,7 +74,7 @@ def step(
         )
         if data_terms is not observed_terms(recipe, change):
             listed, boxes = observed_terms(recipe, change)(work, fade.entries)
-            objective = Objective(work, listed, [*boxes, *history], recipe.beta)
+            objective = Objective(work, listed, [*boxes, *history], recipe.ridge)
         value = objective.value() + penalty_value(recipe, work)
     remembered = {}
     if past is not None:
@@ -138,7 +145,7 @@ def sweep(
     while done < recipe.sweeps:
         if not done or follows:
             listed, boxes = data_terms(work, entries)
-            objective = Objective(work, listed, [*boxes, *history], recipe.beta)
+            objective = Objective(work, listed, [*boxes, *history], recipe.ridge)
         if watch is not None:
             watch("start", objective.value())
         before = work.stack.copy() if recipe.stop else work.stack

@@ -4,9 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensortide.arrays import Places, Positions, Shape
+from tensortide.arrays import Flags, Floats, Places, Positions, Shape
 from tensortide.core.penalties.parts import Ties
+from tensortide.core.steps.outlook import Neighbours
 from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """Rows of the ordered mode that a batch brings, or brings cells of, in the order of labels.
+
+    `fresh` are the local rows of new labels and `neighbours` what comes before them; `known` and
+    `beside` the same for known labels, where the outlook of those is wanted too.
+    """
+
+    mode: int
+    fresh: Positions
+    neighbours: Neighbours
+    known: Positions
+    beside: Neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """The cells of a batch as they are judged: values, which of them count, what is remembered.
+
+    `recalled` has for each cell what the memory of its fibre says, without memory no column.
+    """
+
+    values: Floats
+    live: Flags
+    recalled: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +64,8 @@ class Change:
         Whether the batch has all cells outside the old box and no others.
     ties
         What the labels make of the terms of each mode (`core.penalties`).
+    coming, news
+        The rows that have an outlook, and the batch as it is judged; for learned priors.
     """
 
     old_shape: Shape
@@ -49,6 +79,8 @@ class Change:
     absent_zero: bool
     complete: bool = False
     ties: tuple[Ties, ...] = ()
+    coming: Coming | None = None
+    news: News | None = None
 
     def n_upper(self, mode: int) -> int:
         """Return how many of the rows of a mode that take part are old."""

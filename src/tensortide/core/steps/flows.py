@@ -33,6 +33,7 @@ def preparation(method: Method) -> Recipe:
     return replace(
         plain, strategy=method.strategy, penalty=method.penalty if within else None,
         loss=method.loss, terms=method.terms, lists_zeros=method.lists_zeros,
+        learned=method.learned,
     )  # fmt: skip
 
 

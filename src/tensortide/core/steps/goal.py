@@ -135,7 +135,7 @@ def general_goal(
             for mode in range(work.order)
         ]
     return AnyLossObjective(
-        work, entries, recipe.loss, zeros=zeros, boxes=boxes, beta=recipe.beta,
+        work, entries, recipe.loss, zeros=zeros, boxes=boxes, beta=recipe.ridge,
         terms=[terms_of(recipe, mode) for mode in range(work.order)], ties=ties_of(change),
         positions=change.positions, in_region=in_region,
     )  # fmt: skip

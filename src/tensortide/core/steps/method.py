@@ -13,11 +13,12 @@ from tensortide.arrays import AnyArray, Shape
 from tensortide.core.losses.standard import Loss, Poisson, Squared
 from tensortide.core.penalties.parts import Part, Terms
 from tensortide.core.penalties.prox import Nuclear, Penalty
-from tensortide.core.steps.alpha import Schedule
+from tensortide.core.steps.alpha import Circumstances, Schedule
 from tensortide.errors import InputError
 from tensortide.validate import check_number, check_share
 
 SQUARED = Squared()
+LEARNING = ("gocpt", "gocpte")  # methods whose rows have learned priors unless told otherwise
 STRATEGY_NAMES = ("auto", "rows", "imputed")
 
 #: What a method carries from step to step besides factors: named arrays, replaced, never
@@ -94,7 +95,7 @@ class Recipe(_Shown):
     keeps_history
         The full objective L (all entries), else the economy objective L_E (the new ones only).
     alpha, beta
-        Weight of the last reconstruction, and of the ridge.
+        Weight of the last reconstruction, and of the ridge: a number or a schedule.
     sweeps, stop
         Exactly `sweeps` sweeps; with `stop`, one that moves all numbers by less than this share
         is the last.
@@ -111,12 +112,14 @@ class Recipe(_Shown):
     loss, terms, lists_zeros
         The user's (`with_parts`): a loss, terms of single modes, and whether absent cells are
         zeros that have to be looked at.
+    learned
+        Rows have priors that are learned, and know how sure they are; else the paper's ridge.
     """
 
     name: str
     keeps_history: bool
     alpha: Schedule
-    beta: float = 1e-5
+    beta: float | Schedule = 1e-5
     sweeps: int = 1
     strategy: str = "auto"
     decay: float = 1.0
@@ -128,10 +131,12 @@ class Recipe(_Shown):
     loss: Loss = SQUARED
     terms: tuple[Terms, ...] = ()
     lists_zeros: bool = False
+    learned: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""
-        check_number("beta", self.beta, least=0.0)
+        if not callable(self.beta):
+            check_number("beta", self.beta, least=0.0)
         check_share("forgetting", self.decay)
         check_share("gamma", self.slice_decay)
         if self.past_decay is not None:
@@ -143,6 +148,18 @@ class Recipe(_Shown):
             raise InputError(
                 f"strategy must be 'auto', 'rows' or 'imputed', not {self.strategy!r}."
             )
+
+    def at(self, now: Circumstances) -> Recipe:
+        """Return the recipe with the number that its ridge has now."""
+        if not callable(self.beta):
+            return self
+        return replace(self, beta=check_number("beta", self.beta(now), least=0.0))
+
+    @property
+    def ridge(self) -> float:
+        """The weight of the ridge, which is a number by now (`at`)."""
+        assert isinstance(self.beta, int | float)
+        return self.beta
 
     @property
     def entry_decay(self) -> float:
@@ -183,6 +200,7 @@ class _OfSlices(_Shown):
     slice_decay: ClassVar[float] = 1.0
     rows_needed: ClassVar[str] = "slices"
     loss: ClassVar[Loss] = SQUARED
+    learned: ClassVar[bool] = False
     terms: ClassVar[tuple[Terms, ...]] = ()
 
     name: str
@@ -253,3 +271,31 @@ def with_parts(
     terms = tuple(replace(t, nonnegative=t.nonnegative or positive) for t in terms)
     listed = absent_zero and not isinstance(loss, Squared | Poisson)
     return replace(method, loss=loss, terms=terms, lists_zeros=listed)
+
+
+def with_prior(method: Method, prior: str | None) -> Method:
+    """Return a method whose rows have learned priors, or the paper's; None: as it suits best."""
+    if prior not in (None, "learned", "paper"):
+        raise InputError(f"prior must be 'learned' or 'paper', not {prior!r}.")
+    able = isinstance(method, Recipe) and method.name in LEARNING
+    if prior == "paper" or (prior is None and not able):
+        return method
+    if not isinstance(method, Recipe) or not able:
+        raise InputError(
+            f"method {method.name!r} is made for its own regularisation as published; "
+            "prior='learned' goes with 'gocpt' and 'gocpte'."
+        )
+    if method.general:
+        if prior is None:
+            return method
+        raise InputError(
+            "prior='learned' goes with least squares without penalties; pass prior='paper'."
+        )
+    made = FACTORIES[method.name]()
+    for name in ("alpha", "beta"):
+        if getattr(method, name) != getattr(made, name):
+            raise InputError(
+                f"{name} is a weight of the paper's objective and does nothing beside learned "
+                "priors; pass prior='paper' with it, or leave it out."
+            )
+    return replace(method, learned=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tensortide.core.tensor.factors import Factors, RunningGrams
 from tensortide.core.tensor.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
     """The touched rows as they were: the undo of a step."""
 
@@ -24,6 +24,7 @@ class Journal:
     rows: Sequence[Floats]
     shape: Shape
     grams: RunningGrams
+    precisions: Sequence[Floats] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Outcome:
     sweeps: int
     predicted: Floats
     memory: Memory = field(default_factory=dict)
+    precisions: Sequence[Floats] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,12 @@ class Begun:
 
 def begin_step(factors: Factors, change: Change) -> Begun:
     """Load the rows that a step works on and predict the batch from them."""
+    begun = load_rows(factors, change)
+    return replace(begun, predicted=predict_arrived(begun.work, change))
+
+
+def load_rows(factors: Factors, change: Change) -> Begun:
+    """Load the rows that a step works on; new ones are at the mean of their mode."""
     n_upper, n_lower = _count_touched(change)
     work = factors.load(change.positions, n_upper, n_lower)
     rest = None
@@ -69,11 +77,11 @@ def begin_step(factors: Factors, change: Change) -> Begun:
         work.stack[work.lower_part(mode)] = means[mode]
     return Begun(
         work=work, previous=work.stack.copy(), means=means, rest=rest,
-        predicted=_predict(work, change), n_upper=n_upper,
+        predicted=np.empty(0), n_upper=n_upper,
     )  # fmt: skip
 
 
-def _predict(work: Workspace, change: Change) -> Floats:
+def predict_arrived(work: Workspace, change: Change) -> Floats:
     """Return the model's values of the cells that have just come."""
     if isinstance(change.arrived, DenseBox):
         return box_values(change.arrived.last_rows(work.rows()))
@@ -92,37 +100,45 @@ def finish_step(
     alpha: float | None = None,
     sweeps: int = 1,
     memory: Memory | None = None,
+    precisions: tuple[Floats, Floats] | None = None,
 ) -> Outcome:
-    """Wrap up: the new rows, their Gram matrices, and the journal of the old ones."""
+    """Wrap up: the new rows, their Gram matrices, and the journal of the old ones.
+
+    `precisions` are those of the stacked rows before and after.
+    """
     work, previous = begun.work, begun.previous
-    rows = work.rows()
+    rows, every = work.rows(), range(work.order)
+    touched = zip(change.positions, begun.n_upper, strict=True)
     journal = Journal(
-        [
-            None if p is None else p[:n]
-            for p, n in zip(change.positions, begun.n_upper, strict=True)
+        positions=[None if p is None else p[:n] for p, n in touched],
+        rows=[previous[work.upper_part(mode)] for mode in every],
+        shape=change.old_shape,
+        grams=factors.grams,
+        precisions=None if precisions is None else [
+            precisions[0][work.upper_part(mode)] for mode in every
         ],
-        [previous[work.upper_part(mode)] for mode in range(work.order)],
-        change.old_shape,
-        factors.grams,
-    )
+    )  # fmt: skip
     return Outcome(
         positions=change.positions, rows=rows, new_shape=change.new_shape,
         grams=RunningGrams.of(rows) if begun.rest is None else begun.rest.plus(work),
         before=journal, objective=objective, largest_move=_largest_move(work, previous),
         strategy=strategy, alpha=alpha, sweeps=sweeps, predicted=begun.predicted,
         memory=memory or {},
+        precisions=None if precisions is None else [precisions[1][work.part(m)] for m in every],
     )  # fmt: skip
 
 
 def commit(factors: Factors, outcome: Outcome) -> None:
     """Write the outcome into the factors."""
-    factors.put(outcome.positions, outcome.rows, outcome.new_shape, outcome.grams)
+    factors.put(
+        outcome.positions, outcome.rows, outcome.new_shape, outcome.grams, outcome.precisions
+    )
 
 
 def undo(factors: Factors, outcome: Outcome) -> None:
     """Put everything back as it was before `commit`, however far that got."""
     before = outcome.before
-    factors.put(before.positions, before.rows, before.shape, before.grams)
+    factors.put(before.positions, before.rows, before.shape, before.grams, before.precisions)
 
 
 def _count_touched(change: Change) -> tuple[Shape, Shape]:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tensortide.arrays import Flags, Floats
+from tensortide.core.kernels.dense import dot
 from tensortide.core.objective.squares import Objective
-from tensortide.core.steps.blocks import data_strategy, observed_terms, sweep
+from tensortide.core.steps.believe import count_cells
+from tensortide.core.steps.blocks import circumstances, data_strategy, observed_terms, sweep
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.goal import general_goal, make_feasible, sweep_modes, terms_of, ties_of
+from tensortide.core.steps.learn import Learning
 from tensortide.core.steps.method import Recipe
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.workspace import Workspace
@@ -42,6 +45,8 @@ class Prepared:
     sweeps: int
     strategy: str
     converged: bool
+    ridge: float
+    learning: Learning | None = None
 
     def is_zero(self, largest: float) -> bool:
         """Tell whether the model is next to nothing beside values of this size."""
@@ -64,10 +69,11 @@ def prepare(
     sweep lowers it by less than `tol` of itself.  `on_sweep` is told the number of sweeps
     so far, of all starts, and the objective.
     """
-    shape = change.new_shape
+    recipe, shape = recipe.at(circumstances(change)), change.new_shape
     strategy, _ = data_strategy(recipe, change)
-    descents = []
+    descents: list[_Descent | _Learner] = []
     done = 0
+    make, trial = (_Learner, 2 * TRIAL_SWEEPS) if recipe.learned else (_Descent, TRIAL_SWEEPS)
     for _ in range(effort.starts if effort.given is None else 1):
         work = Workspace([0] * len(shape), shape, rank)
         if effort.given is None:
@@ -76,12 +82,14 @@ def prepare(
             work.stack[:] = np.concatenate(effort.given)
         if recipe.general and (effort.given is None or effort.max_sweeps):
             make_feasible(recipe, change, work, given=effort.given is not None)
-        descents.append(_Descent(recipe, change, work, effort.tol, run))
+        descents.append(make(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
-            done = descent.go_on(min(TRIAL_SWEEPS, effort.max_sweeps), done, on_sweep)
+            done = descent.go_on(min(trial, effort.max_sweeps), done, on_sweep)
     best = min(descents, key=lambda descent: descent.objective)
     best.go_on(effort.max_sweeps - best.sweeps, done, on_sweep)
+    if isinstance(best, _Learner):
+        return best.finish(strategy)
     rows, swept = best.work.rows(), effort.given is None or best.sweeps > 0
     if swept and not change.absent_zero:
         fill_empty_rows(rows, change, _held_rows(recipe, change))
@@ -90,6 +98,7 @@ def prepare(
     return Prepared(
         rows=tuple(r.copy() for r in rows), objective=best.objective if swept else best.value(),
         sweeps=best.sweeps, strategy=strategy, converged=best.converged,
+        ridge=recipe.ridge,
     )  # fmt: skip
 
 
@@ -142,7 +151,67 @@ class _Descent:
         if self._recipe.general:
             return general_goal(self._recipe, self._change, self.work, []).value()
         listed, boxes = observed_terms(self._recipe, self._change)(self.work, self._change.entries)
-        return Objective(self.work, listed, boxes, self._recipe.beta).value()
+        return Objective(self.work, listed, boxes, self._recipe.ridge).value()
+
+
+class _Learner:
+    """Sweeps from one start, with priors that are learned."""
+
+    def __init__(
+        self, recipe: Recipe, change: Change, work: Workspace, tol: float, run: Run
+    ) -> None:
+        self.work, self.sweeps, self.converged = work, 0, False
+        self.objective = np.inf
+        values = change.entries.all_values()
+        data_terms = data_strategy(recipe, change)[1]
+        self._n_cells = count_cells(change, recipe)
+        self._tol = 10.0 * tol * self._n_cells
+        self.learning = Learning(
+            work=work, entries=change.entries, data_terms=data_terms,
+            observed=observed_terms(recipe, change), n_cells=self._n_cells,
+            size=dot(values, values) / self._n_cells, run=run,
+        )  # fmt: skip
+
+    def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
+        """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
+        for _ in range(sweeps):
+            if self.converged:
+                break
+            self._sweep()
+            done += 1
+            if on_sweep is not None:
+                on_sweep(done, self.objective)
+        return done
+
+    def _sweep(self) -> None:
+        if self.sweeps < TRIAL_SWEEPS:
+            self.objective = self.learning.warm_up()
+        else:
+            if self.sweeps == TRIAL_SWEEPS:
+                self._begin()
+            last, self.objective = self.objective, self.learning.sweep()
+            self.converged = abs(last - self.objective) <= self._tol
+        self.sweeps += 1
+
+    def _begin(self) -> None:
+        for rows, balanced in zip(self.work.rows(), balance(self.work.rows()), strict=True):
+            rows[:] = balanced
+        self.learning.guess()
+
+    def finish(self, strategy: str) -> Prepared:
+        """Return what was found; rows that got no sweep with priors learn these standing still."""
+        if self.sweeps <= TRIAL_SWEEPS:
+            if self.sweeps:
+                self._begin()
+            else:
+                self.learning.guess()
+            for _ in range(TRIAL_SWEEPS):
+                self.objective = self.learning.sweep(still=True)
+        return Prepared(
+            rows=tuple(rows.copy() for rows in self.work.rows()), objective=float(self.objective),
+            sweeps=self.sweeps, strategy=strategy, converged=self.converged,
+            ridge=0.0, learning=self.learning,
+        )  # fmt: skip
 
 
 def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, odds: bool) -> None:

@@ -65,13 +65,44 @@ class Factors:
     """The rows of every mode, each in a buffer with room to grow.
 
     `load` and `put` are the only ways of a step to the rows; `rows_read` counts what is loaded.
+    Rows with learned priors have their precisions beside them, packed; others have none, and
+    `width` is zero.
     """
 
-    def __init__(self, rows: Sequence[Floats], grams: RunningGrams | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Floats],
+        grams: RunningGrams | None = None,
+        precisions: Sequence[Floats] | None = None,
+    ) -> None:
         self.shape: Shape = tuple(len(r) for r in rows)
         self._buffers = [_with_room(r, len(r) + len(r) // 4 + 16) for r in rows]
+        told = [np.empty((len(r), 0)) for r in rows] if precisions is None else precisions
+        self._precisions = [_with_room(r, len(r) + len(r) // 4 + 16) for r in told]
         self.grams = RunningGrams.of(rows) if grams is None else grams
         self.rows_read = 0
+
+    @property
+    def width(self) -> int:
+        """How many numbers the precision of a row takes."""
+        return int(self._precisions[0].shape[1])
+
+    def precisions(self) -> list[Floats]:
+        """Return views of the precisions of all rows, for readers."""
+        return [held[:size] for held, size in zip(self._precisions, self.shape, strict=True)]
+
+    def load_precisions(self, positions: Sequence[Positions | None], work: Workspace) -> Floats:
+        """Copy the precisions of the rows of a workspace; those of new rows stay zero."""
+        told = np.zeros((len(work.stack), self.width))
+        for mode, (where, count) in enumerate(zip(positions, work.n_upper, strict=True)):
+            held = self._precisions[mode]
+            told[work.upper_part(mode)] = held[:count] if where is None else held[where[:count]]
+        return told
+
+    def peek(self, mode: int, positions: Positions) -> Floats:
+        """Return some rows of a mode, which count as read."""
+        self.rows_read += len(positions)
+        return self._buffers[mode][positions]
 
     @property
     def rank(self) -> int:
@@ -107,22 +138,34 @@ class Factors:
         rows: Sequence[Floats],
         shape: Shape,
         grams: RunningGrams,
+        precisions: Sequence[Floats] | None = None,
     ) -> None:
         """Write rows (positions past the end append), and adopt shape and Gram matrices."""
+        self._write(self._buffers, positions, rows, shape)
+        if precisions is not None:
+            self._write(self._precisions, positions, precisions, shape)
+        self.shape, self.grams = shape, grams
+
+    def _write(
+        self,
+        buffers: list[Floats],
+        positions: Sequence[Positions | None],
+        rows: Sequence[Floats],
+        shape: Shape,
+    ) -> None:
         for mode, (where, new) in enumerate(zip(positions, rows, strict=True)):
             size = shape[mode]
-            if size > len(self._buffers[mode]):
-                known = self._buffers[mode][: self.shape[mode]]
-                self._buffers[mode] = _with_room(known, max(size, 2 * len(self._buffers[mode])))
+            if size > len(buffers[mode]):
+                known = buffers[mode][: self.shape[mode]]
+                buffers[mode] = _with_room(known, max(size, 2 * len(buffers[mode])))
             if where is None:
-                self._buffers[mode][: len(new)] = new
+                buffers[mode][: len(new)] = new
             else:
-                self._buffers[mode][where] = new
-        self.shape, self.grams = shape, grams
+                buffers[mode][where] = new
 
     def copy(self) -> Factors:
         """Return independent factors."""
-        return Factors(self.rows(), self.grams)
+        return Factors(self.rows(), self.grams, self.precisions())
 
 
 def _with_room(rows: Floats, capacity: int) -> Floats:

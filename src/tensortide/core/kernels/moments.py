@@ -1,0 +1,338 @@
+"""Compiled loops for rows that know how sure they are.
+
+A row has a mean ``a`` and a covariance ``C = s2 T^-1``, with ``T`` its precision in units of one
+cell, all of them packed (`core.kernels.matrices`).  The second moment of a row is
+``B = a a' + C``; with it the sum over cells is ``P_i = sum_c h_c prod_{j != n} B_j``, the product
+taken element by element over the other modes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensortide.arrays import Floats, Places, Positions
+from tensortide.core.kernels.compiled import compiled
+from tensortide.core.kernels.matrices import factorise, invert_lower, pack_inverse, unpack
+
+
+@compiled("void(float64[:,::1], float64[:,::1], float64, int64, int64, float64[:,::1])")
+def second_moments(
+    stack: Floats, inverses: Floats, noise: float, first: int, last: int, out: Floats
+) -> None:
+    """Write ``a a' + noise V`` of the stacked rows first:last, packed as V is."""
+    rank = stack.shape[1]
+    full = inverses.shape[1] > rank or rank == 1
+    for s in range(first, last):
+        place = 0
+        for i in range(rank):
+            if full:
+                for j in range(i + 1):
+                    out[s, place] = stack[s, i] * stack[s, j] + noise * inverses[s, place]
+                    place += 1
+            else:
+                out[s, i] = stack[s, i] * stack[s, i] + noise * inverses[s, i]
+
+
+@compiled(
+    "void(int32[:,::1], int64[::1], float64[:,::1], float64[::1], int64, int64, float64[::1])",
+    reassociate=True,
+)
+def _sum_of_pairs(
+    others: Places,
+    offsets: Positions,
+    moments: Floats,
+    curvatures: Floats,
+    first: int,
+    last: int,
+    total: Floats,
+) -> None:
+    """Add ``h_e A_e B_e`` over the entries first:last of a tensor of three modes, four at once."""
+    width = moments.shape[1]
+    uniform = curvatures.shape[0] == 0
+    e = first
+    while e + 4 <= last:
+        a0, b0 = moments[offsets[0] + others[e, 0]], moments[offsets[1] + others[e, 1]]
+        a1, b1 = moments[offsets[0] + others[e + 1, 0]], moments[offsets[1] + others[e + 1, 1]]
+        a2, b2 = moments[offsets[0] + others[e + 2, 0]], moments[offsets[1] + others[e + 2, 1]]
+        a3, b3 = moments[offsets[0] + others[e + 3, 0]], moments[offsets[1] + others[e + 3, 1]]
+        if uniform:
+            for k in range(width):
+                total[k] += a0[k] * b0[k] + a1[k] * b1[k] + a2[k] * b2[k] + a3[k] * b3[k]
+        else:
+            h0, h1, h2, h3 = curvatures[e], curvatures[e + 1], curvatures[e + 2], curvatures[e + 3]
+            for k in range(width):
+                total[k] += (
+                    h0 * a0[k] * b0[k]
+                    + h1 * a1[k] * b1[k]
+                    + h2 * a2[k] * b2[k]
+                    + h3 * a3[k] * b3[k]
+                )
+        e += 4
+    while e < last:
+        h = 1.0 if uniform else curvatures[e]
+        a0, b0 = moments[offsets[0] + others[e, 0]], moments[offsets[1] + others[e, 1]]
+        for k in range(width):
+            total[k] += h * a0[k] * b0[k]
+        e += 1
+
+
+@compiled(
+    "void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[:,::1], float64[::1], "
+    "float64[:,:,::1])",
+    reassociate=True,
+)
+def add_moments(
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    moments: Floats,
+    curvatures: Floats,
+    gram: Floats,
+) -> None:
+    """Add ``sum_e h_e prod_k B_k`` to gram[s] over row s's entries.
+
+    An empty `curvatures` means that all ``h_e`` are one.  Of diagonal moments the diagonal is
+    used, and the rest is that of the means.
+    """
+    rank = stack.shape[1]
+    width = moments.shape[1]
+    full = width > rank or rank == 1
+    uniform = curvatures.shape[0] == 0
+    n_others = others.shape[1]
+    total = np.empty(width)
+    product = np.empty(width)
+    for s in range(pointers.shape[0] - 1):
+        for k in range(width):
+            total[k] = 0.0
+        if n_others == 2:
+            _sum_of_pairs(others, offsets, moments, curvatures, pointers[s], pointers[s + 1], total)
+        else:
+            for e in range(pointers[s], pointers[s + 1]):
+                h = 1.0 if uniform else curvatures[e]
+                for k in range(width):
+                    product[k] = h
+                for m in range(n_others):
+                    a = moments[offsets[m] + others[e, m]]
+                    for k in range(width):
+                        product[k] *= a[k]
+                for k in range(width):
+                    total[k] += product[k]
+        place = 0
+        for i in range(rank):
+            if full:
+                for j in range(i + 1):
+                    gram[s, i, j] += total[place]
+                    if i != j:
+                        gram[s, j, i] = gram[s, i, j]
+                    place += 1
+            else:
+                gram[s, i, i] = total[i]
+
+
+@compiled(
+    "int64(float64[:,:,::1], float64[:,::1], float64[:,:,::1], float64[:,::1], float64[:,::1], "
+    "int64[::1], boolean, float64[:,::1], float64[:,::1], float64[:,::1], float64[::1])"
+)
+def solve_believed(
+    gram: Floats,
+    rhs: Floats,
+    counted: Floats,
+    prior: Floats,
+    means: Floats,
+    pointers: Positions,
+    every_row: bool,
+    rows: Floats,
+    gained: Floats,
+    inverses: Floats,
+    logs: Floats,
+) -> int:
+    """Replace rows by the solutions of ``(G + L) a = q + L m``, with what each now knows.
+
+    `prior` holds L, packed, and `means` m: one for each row or a single one for all; so may
+    `gram`.  `counted` is what the cells are worth as knowledge: G, or without imputed cells less
+    of it (none: G itself).  `gained` gets it packed, `inverses` ``(counted + L)^-1`` and `logs`
+    the logarithm of the determinant of ``counted + L``.  A row without entries gains nothing and
+    is its mean, unless `every_row`.  Returns the first row that has no safe solution, or -1.
+    """
+    rank = rhs.shape[1]
+    width = prior.shape[1]
+    full = width > rank or rank == 1
+    own = counted.shape[0] > 0
+    g = np.empty((rank, rank))
+    known = np.empty((rank, rank))
+    lower = np.zeros((rank, rank))
+    inverse = np.zeros((rank, rank))
+    right = np.empty(rank)
+    for s in range(rhs.shape[0]):
+        told = prior[s if prior.shape[0] > 1 else 0]
+        unpack(told, known)
+        silent = not every_row and pointers[s] == pointers[s + 1]
+        at = s if gram.shape[0] > 1 else 0
+        centre = means[s if means.shape[0] > 1 else 0]
+        for i in range(rank):
+            right[i] = rhs[s, i]
+            for j in range(rank):
+                right[i] += known[i, j] * centre[j]
+                g[i, j] = known[i, j] if silent else known[i, j] + gram[at, i, j]
+        if silent:
+            for r in range(rank):
+                rows[s, r] = centre[r]
+        else:
+            if factorise(g, lower):
+                return s
+            finite = 0.0
+            for i in range(rank):
+                dot = right[i]
+                for k in range(i):
+                    dot -= lower[i, k] * rows[s, k]
+                rows[s, i] = dot / lower[i, i]
+            for i in range(rank - 1, -1, -1):
+                dot = rows[s, i]
+                for k in range(i + 1, rank):
+                    dot -= lower[k, i] * rows[s, k]
+                rows[s, i] = dot / lower[i, i]
+                finite += 0.0 * rows[s, i]
+            if finite != 0.0:
+                return s
+        place = 0
+        for i in range(rank):
+            for j in range(i + 1):
+                more = 0.0
+                if not silent:
+                    more = (
+                        counted[s if counted.shape[0] > 1 else 0, i, j] if own else gram[at, i, j]
+                    )
+                if full:
+                    gained[s, place] = more
+                    place += 1
+                elif i == j:
+                    gained[s, i] = more
+        if full:
+            if own or silent:
+                place = 0
+                for i in range(rank):
+                    for j in range(i + 1):
+                        g[i, j] = told[place] + gained[s, place]
+                        place += 1
+                if factorise(g, lower):
+                    return s
+            invert_lower(lower, inverse)
+            pack_inverse(inverse, inverses[s])
+            logs[s] = 0.0
+            for r in range(rank):
+                logs[s] += 2.0 * np.log(lower[r, r])
+        else:
+            logs[s] = 0.0
+            for r in range(rank):
+                sure = told[r] + gained[s, r]
+                if not sure > 0.0:
+                    return s
+                inverses[s, r] = 1.0 / sure
+                logs[s] += np.log(sure)
+    return -1
+
+
+@compiled(
+    "float64(int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[:,::1], "
+    "float64[::1])"
+)
+def own_variance(
+    own: int,
+    pointers: Positions,
+    others: Places,
+    offsets: Positions,
+    stack: Floats,
+    moments: Floats,
+    curvatures: Floats,
+) -> float:
+    """Return ``sum_e h_e (E y_e^2 - (E y_e)^2)``: the variance that the model itself has there.
+
+    `own` is the first stacked row of the mode whose order is given.
+    """
+    rank = stack.shape[1]
+    width = moments.shape[1]
+    full = width > rank or rank == 1
+    uniform = curvatures.shape[0] == 0
+    n_others = others.shape[1]
+    product = np.empty(width)
+    row = np.empty(rank)
+    twice = np.full(width, 2.0)
+    if full:
+        for r in range(rank):
+            twice[r * (r + 1) // 2 + r] = 1.0
+    else:
+        twice[:] = 1.0
+    total = 0.0
+    for s in range(pointers.shape[0] - 1):
+        for e in range(pointers[s], pointers[s + 1]):
+            for k in range(width):
+                product[k] = moments[own + s, k]
+            for r in range(rank):
+                row[r] = stack[own + s, r]
+            for m in range(n_others):
+                p = offsets[m] + others[e, m]
+                for k in range(width):
+                    product[k] *= moments[p, k]
+                for r in range(rank):
+                    row[r] *= stack[p, r]
+            square = 0.0
+            for k in range(width):
+                square += twice[k] * product[k]
+            mean = 0.0
+            if full:
+                for r in range(rank):
+                    mean += row[r]
+                mean *= mean
+            else:
+                for r in range(rank):
+                    mean += row[r] * row[r]
+            total += (1.0 if uniform else curvatures[e]) * max(square - mean, 0.0)
+    return total
+
+
+@compiled("float64(float64[:,::1], float64[:,::1], float64[:,::1], float64[:,::1], float64)")
+def prior_value(rows: Floats, means: Floats, told: Floats, inverses: Floats, noise: float) -> float:
+    """Return ``sum_i (a_i - m_i)' L_i (a_i - m_i) + noise tr L_i V_i`` over the rows of a mode.
+
+    `means` and `told` have one row for each, or a single one for all.
+    """
+    rank = rows.shape[1]
+    width = told.shape[1]
+    full = width > rank or rank == 1
+    gap = np.empty(rank)
+    total = 0.0
+    for s in range(rows.shape[0]):
+        m = s if means.shape[0] > 1 else 0
+        t = s if told.shape[0] > 1 else 0
+        for r in range(rank):
+            gap[r] = rows[s, r] - means[m, r]
+        place = 0
+        for i in range(rank):
+            if not full:
+                total += told[t, i] * (gap[i] * gap[i] + noise * inverses[s, i])
+                continue
+            for j in range(i + 1):
+                twice = 1.0 if i == j else 2.0
+                total += twice * told[t, place] * (gap[i] * gap[j] + noise * inverses[s, place])
+                place += 1
+    return total
+
+
+@compiled("void(float64[:,::1], int32[::1], float64[:,::1], float64[::1])")
+def leverages(z: Floats, which: Places, inverses: Floats, out: Floats) -> None:
+    """Write ``z_e' V z_e`` with V that of row ``which[e]``: what a cell weighs in its own row."""
+    rank = z.shape[1]
+    full = inverses.shape[1] > rank or rank == 1
+    for e in range(z.shape[0]):
+        v = inverses[which[e]]
+        total = 0.0
+        place = 0
+        for i in range(rank):
+            if not full:
+                total += v[i] * z[e, i] * z[e, i]
+                continue
+            for j in range(i + 1):
+                total += (1.0 if i == j else 2.0) * v[place] * z[e, i] * z[e, j]
+                place += 1
+        out[e] = total

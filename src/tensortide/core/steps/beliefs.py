@@ -1,0 +1,123 @@
+"""What a model with learned priors remembers besides rows and their precisions: a few numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tensortide.arrays import Floats
+from tensortide.core.kernels.dense import thin_times
+from tensortide.core.steps.method import Memory
+from tensortide.core.steps.outlook import DISCOUNT, MEAN, PLAIN, mix, mix_jointly, stable
+
+MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
+FEWEST = 8  # cells that a first sum of errors takes: those of one cell would give it away
+LONGEST = 50.0  # new labels over which the drift of the outlook is averaged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs:
+    """Hyperparameters that are not sums over rows, and the errors of the outlook.
+
+    Attributes
+    ----------
+    noise, cells, size
+        The residual variance, the cells it rests on, the mean square of the first values.
+    spread
+        For each mode the sum of ``T^-1`` over its rows, packed.
+    timeline, grown, unit, monthly, periods
+        The mode that has an outlook, or -1; how many labels it has gained; how its labels are
+        counted, and its seasons (`tensortide.data.timeline`).
+    ahead, known
+        Gram matrices of errors: of the outlook's candidates and of memories on cells of new
+        labels; of the model, the outlook and memories on cells of known ones.
+    drift, n_drift
+        Mean of ``(row - outlook) (row - outlook)' + C`` and the number of rows in it.
+    """
+
+    noise: float
+    cells: float
+    size: float
+    spread: Floats
+    timeline: int
+    grown: int
+    unit: int
+    monthly: bool
+    periods: tuple[int, ...]
+    ahead: Floats
+    known: Floats
+    drift: Floats
+    n_drift: float
+
+    @property
+    def n_candidates(self) -> int:
+        """Candidates of the outlook for a row."""
+        return PLAIN + len(self.periods)
+
+    def weights_ahead(self) -> tuple[Floats, Floats]:
+        """Return the weights of candidates and of memories for cells of a new label."""
+        n = self.n_candidates
+        if len(self.ahead) > n:
+            return mix_jointly(self.ahead, n)
+        return mix(self.ahead), np.empty(0)
+
+    def weights_of_prior(self) -> Floats:
+        """Return the weights of candidates for the prior of a new row: no trend runs ahead."""
+        n = self.n_candidates
+        return mix(self.ahead[:n, :n], stable(n))
+
+    def weights_known(self) -> tuple[Floats, Floats]:
+        """Return the weights of model and outlook, and of memories, for cells of known labels."""
+        if not self.known.any():
+            first = np.zeros(2), np.zeros(MEMORIES)
+            first[0][MEAN] = first[1][0] = 1.0
+            return first
+        return mix_jointly(self.known, 2)
+
+    def judged(self, ahead: Floats | None, known: Floats | None, labels: int) -> Beliefs:
+        """Return the beliefs after errors on cells of new and of known labels."""
+        return replace(
+            self, ahead=_added(self.ahead, ahead, DISCOUNT**labels),
+            known=_added(self.known, known, DISCOUNT),
+        )  # fmt: skip
+
+    def drifted(self, moments: Floats) -> Beliefs:
+        """Return the beliefs after some new rows were learned; moments of what was missed."""
+        drift, count = self.drift, self.n_drift
+        for one in moments:
+            count = min(count + 1.0, LONGEST)
+            drift = drift + (one - drift) / count
+        return replace(self, drift=drift, n_drift=count)
+
+    def as_memory(self) -> dict[str, Floats]:
+        """Return everything as named arrays, for files."""
+        facts = [self.noise, self.cells, self.size, self.n_drift]
+        line = [self.timeline, self.grown, self.unit, self.monthly, *self.periods]
+        return {
+            "facts": np.array(facts, np.float64),
+            "line": np.array(line, np.float64),
+            "spread": self.spread,
+            "ahead": self.ahead,
+            "known": self.known,
+            "drift": self.drift,
+        }
+
+    @classmethod
+    def of_memory(cls, memory: Memory) -> Beliefs:
+        """Return what `as_memory` named."""
+        noise, cells, size, n_drift = memory["facts"].tolist()
+        timeline, grown, unit, monthly, *periods = map(int, memory["line"].tolist())
+        return cls(
+            noise=noise, cells=cells, size=size, n_drift=n_drift, timeline=timeline, grown=grown,
+            unit=unit, monthly=bool(monthly), periods=tuple(periods),
+            spread=memory["spread"], ahead=memory["ahead"], known=memory["known"],
+            drift=memory["drift"],
+        )  # fmt: skip
+
+
+def _added(past: Floats, errors: Floats | None, discount: float) -> Floats:
+    """Return the Gram matrix of errors with those of some cells; few begin nothing."""
+    if errors is None or not len(errors) or (len(errors) < FEWEST and not past.any()):
+        return past
+    return np.asarray(discount * past + thin_times(errors, errors))

@@ -1,0 +1,293 @@
+"""The step of rows with learned priors: economy, and with all entries.
+
+Economy: each row remembers its precision T, so ``(P + T) a = q + T a_old``, then
+``T <- .95 T + P`` for rows that have entries.  With history: a sweep with the priors of the modes,
+``(P + s2 S^-1) a = q + s2 S^-1 m``.  Rows of new labels begin at their prior: the mean row of the
+mode with its scatter, or the outlook with the scatter of what it missed before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tensortide.arrays import Floats
+from tensortide.core.kernels.dense import thin_times
+from tensortide.core.kernels.matrices import invert_rows
+from tensortide.core.objective.believed import Believed, RowPriors
+from tensortide.core.objective.data_terms import DataTerms, imputed
+from tensortide.core.objective.squares import BoxTerm, Listed
+from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.change import Change
+from tensortide.core.steps.expect import Expectation
+from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions, precision
+from tensortide.core.steps.method import Recipe
+from tensortide.core.steps.outcome import Outcome, finish_step, load_rows, predict_arrived
+from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.core.tensor.entries import Entries
+from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.packed import unpack
+from tensortide.core.tensor.workspace import Block, Workspace
+from tensortide.core.updates.exact import Run, serially, update_block
+from tensortide.errors import SolveError
+
+KEPT = 0.95  # share of a row's precision that outlasts a step with entries of it
+FASTEST = 0.05  # share of the noise that one batch replaces at most
+
+
+def invert(packed: Floats, rank: int, mode: int = 0) -> tuple[Floats, Floats]:
+    """Return the inverses of packed matrices and the logarithms of their determinants."""
+    inverse, logs = np.empty_like(packed), np.empty(len(packed))
+    failed = invert_rows(packed, rank, inverse, logs)
+    if failed >= 0:
+        raise SolveError(
+            "its precision has no inverse: values or factors are too large; scale the values down",
+            mode=mode,
+            position=failed,
+        )
+    return inverse, logs
+
+
+class BelievedStep:
+    """One step on its way: rows, how sure they are, and what was expected of the batch."""
+
+    def __init__(
+        self, recipe: Recipe, factors: Factors, change: Change, beliefs: Beliefs, run: Run
+    ) -> None:
+        self.recipe, self.factors, self.change = recipe, factors, change
+        self.beliefs, self.run = beliefs, run
+        self.begun = load_rows(factors, change)
+        work = self.work = self.begun.work
+        self.before = factors.load_precisions(change.positions, work)
+        self.told = self.before.copy()
+        self.outside = beliefs.spread.copy()
+        grams = factors.grams
+        self.priors = mode_precisions(
+            grams.matrices(), grams.sums, change.old_shape, beliefs.spread, beliefs.noise
+        )
+        for mode in work.growing:
+            self.told[work.lower_part(mode)] = self.priors[mode]
+        self.inverses, self.logs = self._inverted(self.told)
+        for mode in range(work.order):
+            self.outside[mode] -= self.inverses[work.upper_part(mode)].sum(axis=0)
+        if work.whole:
+            self.outside[:] = 0.0
+        if not recipe.keeps_history:  # what was known fades as more becomes known
+            for mode in range(work.order):
+                self.told[work.upper_part(mode)] *= KEPT * recipe.decay
+        self.centres = work.stack.copy()  # means of the priors
+        self.expectation, coming = None, change.coming
+        if coming is not None:
+            self.expectation = Expectation(
+                factors, change, work, self.begun.means.copy(), beliefs, coming
+            )
+        self._missed: tuple[Floats | None, Floats | None] = (None, None)
+
+    def expect(self) -> Floats:
+        """Return the values that are expected of the batch; new rows are where they are seen."""
+        if self.expectation is None:
+            return predict_arrived(self.work, self.change)
+        return self.expectation.predict()
+
+    def _inverted(self, packed: Floats) -> tuple[Floats, Floats]:
+        """Return the inverses of the stacked precisions; a failure names its mode."""
+        try:
+            return invert(packed, self.work.rank)
+        except SolveError as error:
+            mode = int(np.searchsorted(self.work.firsts, error.position, side="right")) - 1
+            at = error.position - self.work.bounds[mode]
+            raise SolveError(error.reason, mode=mode, position=at) from None
+
+    # ------------------------------------------------------------------ learning
+
+    def learn(self, data_terms: DataTerms, observed: DataTerms) -> Believed:
+        """Sweep; first the rows of the ordered mode and new rows, whose priors are wide."""
+        work, recipe, news = self.work, self.recipe, self.change.news
+        if self.expectation is not None and news is not None:
+            self._missed = self.expectation.missed_ahead(news), None
+        if recipe.keeps_history:
+            for mode in range(work.order):
+                self.told[work.upper_part(mode)] = self.priors[mode]
+                self.centres[work.upper_part(mode)] = self.begun.means[mode]
+        objective = self._objective(data_terms, observed)
+        self._start(objective)
+        blocks = work.blocks()
+        for done in range(recipe.sweeps):
+            if done and data_terms is imputed:
+                objective = self._objective(data_terms, observed)
+            for mode in range(work.order):
+                if recipe.keeps_history:
+                    objective.priors.means[mode] = self.begun.means[mode][None]
+                    objective.priors.precisions[mode] = self.priors[mode][None]
+                self._update(objective, [b for b in blocks if b.mode == mode])
+                if recipe.keeps_history:
+                    self._learn_prior(mode)
+        return objective
+
+    def _start(self, objective: Believed) -> None:
+        """Solve new rows from cells whose other labels are known, as the paper starts them.
+
+        Late cells come first: the outlook of new rows rests on rows that know them.
+        """
+        work, coming = self.work, self.change.coming
+        blocks, known = work.blocks(), objective
+        if len(work.growing) > 1 and objective.listed.curvatures is not None:
+            known = self._with(only_known(work, objective.listed), objective.boxes)
+        if coming is not None and self._late():
+            self._update(known, [b for b in blocks if b.mode == coming.mode and b.upper])
+        self._set_prior_ahead()
+        if work.growing:
+            for mode in work.growing:
+                known.note_change(mode)
+            self._update(known, [b for b in blocks if not b.upper])
+        if self.expectation is not None and self.change.news is not None:
+            missed = self.expectation.missed_known(self.change.news, self.inverses, self.centres)
+            self._missed = self._missed[0], missed
+        if known is not objective:
+            for mode in range(work.order):
+                objective.note_change(mode)
+
+    def _set_prior_ahead(self) -> None:
+        """Give new rows of the ordered mode their prior: the outlook and how far off it was."""
+        coming, beliefs = self.change.coming, self.beliefs
+        if coming is None or self.expectation is None or not len(coming.fresh):
+            return
+        self.expectation.set_priors(moved=self._late())
+        told, lower = self.priors[coming.mode], self.work.lower_part(coming.mode)
+        if beliefs.n_drift >= 1.0:
+            squares, n_rows = self.factors.grams.total, self.change.old_shape[coming.mode]
+            size = squares[coming.mode].diagonal() / n_rows
+            told = precision(beliefs.drift, beliefs.noise, size)
+        inverse, log = invert(told[None], self.work.rank)
+        self.told[lower], self.inverses[lower], self.logs[lower] = told, inverse, log
+        self.centres[lower] = self.work.stack[lower]
+
+    def _objective(self, data_terms: DataTerms, observed: DataTerms) -> Believed:
+        work, entries = self.work, self.change.entries
+        listed, boxes = data_terms(work, entries)
+        seen: Listed | None = None
+        if data_terms is imputed and not isinstance(entries, DenseBox):
+            seen, _ = observed(work, entries)
+        return self._with(listed, boxes, seen)
+
+    def _with(self, listed: Listed, boxes: list[BoxTerm], seen: Listed | None = None) -> Believed:
+        work = self.work
+        parts = [work.part(mode) for mode in range(work.order)]
+        priors = RowPriors([self.centres[p] for p in parts], [self.told[p] for p in parts])
+        return Believed(
+            work, listed, boxes, priors, self.beliefs.noise, self.inverses, self.logs,
+            self.outside, imputed=seen,
+        )  # fmt: skip
+
+    def _late(self) -> bool:
+        """Tell whether rows of known labels of the ordered mode have cells."""
+        coming = self.change.coming
+        if coming is None or not self.work.n_upper[coming.mode]:
+            return False
+        return self.change.positions[coming.mode] is not None or len(coming.known) > 0
+
+    def _update(self, objective: Believed, blocks: list[Block]) -> None:
+        for block in blocks:
+            update_block(objective, block, self.run)
+
+    def _learn_prior(self, mode: int) -> None:
+        """Renew mean and scatter of a mode from its rows, all of which are here."""
+        rows = self.work.stack[self.work.part(mode)]
+        squares, sums = thin_times(rows, rows), rows.sum(axis=0)
+        inverse = self.inverses[self.work.part(mode)].sum(axis=0)
+        self.begun.means[mode] = sums / len(rows)
+        self.priors[mode] = mode_precisions(
+            squares[None], sums[None], (len(rows),), inverse[None], self.beliefs.noise
+        )[0]
+
+    def remember(self, objective: Believed, misses: float) -> tuple[Floats, Beliefs]:
+        """Return the precisions of all rows after the step, and the beliefs."""
+        work, change, recipe = self.work, self.change, self.recipe
+        coming, beliefs = change.coming, self.beliefs
+        n_cells = count_cells(change, recipe)
+        if recipe.keeps_history:
+            noise, cells = misses / max(n_cells, 1.0), n_cells
+            shared = objective.priors.precisions
+            told = np.repeat(np.concatenate(shared), work.n_rows, axis=0)
+        else:
+            share = min(FASTEST, n_cells / beliefs.cells)
+            noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
+            cells, told = beliefs.cells + n_cells, self.told
+        precisions = told + objective.gained
+        inside = [self.inverses[work.part(m)].sum(axis=0) for m in range(work.order)]
+        spread = self.outside + np.array(inside)
+        beliefs = replace(
+            beliefs, noise=max(noise, FAINT * beliefs.size) or NO_NOISE, cells=cells, spread=spread
+        )
+        if coming is not None:
+            ahead, known = self._missed
+            gaps = work.stack[work.part(coming.mode)][coming.fresh]
+            gaps = gaps - self.centres[work.part(coming.mode)][coming.fresh]
+            own = self.inverses[work.part(coming.mode)][coming.fresh]
+            moments = gaps[:, :, None] * gaps[:, None] + beliefs.noise * unpack(own, work.rank)
+            if not beliefs.n_drift and len(gaps):  # one row alone would tell of one direction
+                scatter = invert(self.priors[coming.mode][None], work.rank)[0]
+                moments = np.concatenate([beliefs.noise * unpack(scatter, work.rank), moments])
+            beliefs = beliefs.drifted(moments).judged(ahead, known, len(gaps))
+            beliefs = replace(beliefs, grown=beliefs.grown + len(gaps))
+        return precisions, beliefs
+
+
+def only_known(work: Workspace, listed: Listed) -> Listed:
+    """Return the entries, those of which two labels are new without weight."""
+    curvatures, values = [], []
+    assert listed.curvatures is not None
+    for mode, order in enumerate(listed.entries.orders):
+        limits = np.array([n for m, n in enumerate(work.n_upper) if m != mode])
+        new = (order.others >= limits).sum(axis=1)
+        new[order.pointers[work.n_upper[mode]] :] += 1
+        usable = (new < 2).astype(np.float64)
+        held = listed.curvatures[mode]
+        curvatures.append(usable * held if len(held) else usable)
+        values.append(usable * listed.values[mode])
+    return Listed(listed.entries, curvatures, values, listed.constant)
+
+
+def count_cells(change: Change, recipe: Recipe) -> float:
+    """Return how many cells the data term of a step counts, zeros included."""
+    listed = float(change.entries.n_entries)
+    if not change.absent_zero:
+        return listed
+    whole = math.prod(map(float, change.new_shape))
+    if recipe.keeps_history:
+        return whole
+    inside = 0.0
+    if isinstance(change.entries, Entries):
+        limits = [change.n_upper(mode) for mode in range(len(change.old_shape))]
+        inside = float((change.entries.coords() < limits).all(axis=1).sum())
+    return whole - math.prod(map(float, change.old_shape)) + inside
+
+
+def step(
+    recipe: Recipe,
+    factors: Factors,
+    change: Change,
+    beliefs: Beliefs,
+    run: Run,
+    strategy: tuple[str, DataTerms, DataTerms],
+) -> Outcome:
+    """Compute one step.  Reads the touched rows, and those that the outlook looks at."""
+    going = BelievedStep(recipe, factors, change, beliefs, run)
+    predicted = going.expect()
+    name, data_terms, observed = strategy
+    objective = going.learn(data_terms, observed)
+    misses = objective.misses()
+    value = float(objective.value(misses))
+    precisions, after = going.remember(objective, misses)
+    outcome = finish_step(
+        going.begun, change, factors, value, name, sweeps=recipe.sweeps,
+        memory=after.as_memory(), precisions=(going.before, precisions),
+    )  # fmt: skip
+    return replace(outcome, predicted=predicted)
+
+
+def expect(recipe: Recipe, factors: Factors, change: Change, beliefs: Beliefs) -> Floats:
+    """Return what is expected of a batch; nothing is learned."""
+    return BelievedStep(recipe, factors, change, beliefs, serially).expect()

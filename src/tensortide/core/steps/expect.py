@@ -1,0 +1,162 @@
+"""What is expected of a batch before it is learned, and how far off each way to expect was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensortide.arrays import Floats, Places
+from tensortide.core.kernels.dense import times_thin
+from tensortide.core.kernels.moments import leverages
+from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.change import Change, Coming, News
+from tensortide.core.steps.outcome import predict_arrived
+from tensortide.core.steps.outlook import weighted
+from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.workspace import Workspace
+
+
+class Expectation:
+    """The outlook of the labels that a batch brings, and what it makes of the batch's cells."""
+
+    def __init__(
+        self,
+        factors: Factors,
+        change: Change,
+        work: Workspace,
+        means: Floats,
+        beliefs: Beliefs,
+        coming: Coming,
+    ) -> None:
+        self._change, self._work, self._beliefs = change, work, beliefs
+        self._coming, self._mean = coming, means[coming.mode]
+        self._near = _Near(factors, change, work, coming)
+        self._candidates = np.empty((0, beliefs.n_candidates, work.rank))
+
+    def predict(self) -> Floats:
+        """Put new rows of the ordered mode where the outlook sees them; predict the batch."""
+        weights, recalling = self._beliefs.weights_ahead()
+        self._candidates = self._near.look(self._mean, weights)
+        predicted = predict_arrived(self._work, self._change)
+        news, mode = self._change.news, self._coming.mode
+        if news is None or not news.recalled.shape[1]:
+            return predicted
+        cells = local_cells(self._change, self._work)
+        new = cells[:, mode] >= self._work.n_upper[mode]
+        predicted[new] += weighted(news.recalled[new], recalling)
+        shares, recalling = self._beliefs.weights_known()
+        old = np.flatnonzero(~new)
+        if len(old):
+            seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
+            outlook = (self._products(cells[old]) * seen[cells[old, mode]]).sum(axis=1)
+            predicted[old] = shares[0] * predicted[old] + shares[1] * outlook
+            predicted[old] += weighted(news.recalled[old], recalling)
+        return predicted
+
+    def missed_ahead(self, news: News) -> Floats | None:
+        """Return what each candidate, and each memory, missed on cells of new labels."""
+        fresh, mode = self._coming.fresh, self._coming.mode
+        if not len(fresh):
+            return None
+        cells, first = local_cells(self._change, self._work), self._work.n_upper[mode]
+        new = np.flatnonzero((cells[:, mode] >= first) & news.live)
+        z = self._products(cells[new])
+        if len(fresh) == 1:
+            y = times_thin(z, self._candidates[0])
+        else:
+            which = np.empty(len(fresh), np.int64)
+            which[fresh - first] = np.arange(len(fresh))
+            y = np.einsum("nr,njr->nj", z, self._candidates[which[cells[new, mode] - first]])
+        return np.hstack([news.values[new, None] - y, news.recalled[new]])
+
+    def set_priors(self, *, moved: bool) -> None:
+        """Put new rows where the outlook without trends sees them: the means of their priors.
+
+        `moved` says that rows of known labels have moved since, by late cells.
+        """
+        weights, fresh = self._beliefs.weights_of_prior(), self._coming.fresh
+        if len(fresh) == 1 and not moved:
+            lower = self._work.lower_part(self._coming.mode)
+            self._work.stack[lower] = weights @ self._candidates[0]
+        else:
+            self._near.refresh()
+            self._near.look(self._mean, weights)
+
+    def missed_known(self, news: News, inverses: Floats, centres: Floats) -> Floats | None:
+        """Return what model, outlook and memories miss on the batch, each cell left out.
+
+        The rows of the ordered mode know the batch's cells by now, the others do not: `inverses`
+        say how sure they are, `centres` where the new ones were expected.
+        """
+        if not news.recalled.shape[1]:
+            return None
+        mode, work = self._coming.mode, self._work
+        cells, part = local_cells(self._change, work), work.part(mode)
+        at = np.ascontiguousarray(cells[:, mode], np.int32)
+        z, weight = self._products(cells), np.empty(len(cells))
+        leverages(z, at, np.ascontiguousarray(inverses[part]), weight)
+        weight = np.clip(weight, 0.0, 0.999)
+        y = (z * work.stack[part][at]).sum(axis=1)
+        alone = (y - weight * news.values) / (1.0 - weight)
+        seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
+        seen[work.n_upper[mode] :] = centres[work.lower_part(mode)]
+        outlook = (z * seen[at]).sum(axis=1)
+        missed = news.values[:, None] - np.column_stack([alone, outlook])
+        return np.hstack([missed, news.recalled])[news.live]
+
+    def _products(self, cells: Places) -> Floats:
+        """Return the product of all rows of each cell but that of the ordered mode."""
+        z = np.ones((len(cells), self._work.rank))
+        for mode, rows in enumerate(self._work.rows()):
+            if mode != self._coming.mode:
+                z *= rows[cells[:, mode]]
+        return z
+
+
+class _Near:
+    """The rows that the outlook looks at, those that take part as the step has them now."""
+
+    def __init__(self, factors: Factors, change: Change, work: Workspace, coming: Coming) -> None:
+        self._rows = work.stack[work.part(coming.mode)]
+        self._coming = coming
+        touched = change.positions[coming.mode]
+        here = np.arange(len(self._rows)) if touched is None else touched
+        fresh = here[coming.fresh]
+        named = (coming.neighbours, coming.beside)
+        at = np.unique(np.concatenate([fresh, *(n.positions() for n in named)]))
+        place = np.minimum(here.searchsorted(at), len(here) - 1)
+        mine = here[place] == at
+        self._mine, away = np.flatnonzero(mine), np.flatnonzero(~mine)
+        self._local = place[self._mine]
+        self._table = np.empty((len(at), self._rows.shape[1]))
+        self._table[away] = factors.peek(coming.mode, at[away])
+        self._fresh = at.searchsorted(fresh)
+        self._before, self._beside = (n.within(at) for n in named)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over how the rows of the step are now."""
+        self._table[self._mine] = self._rows[self._local]
+
+    def look(self, mean: Floats, weights: Floats) -> Floats:
+        """Put new rows, one after the other, where the mixture sees them; return candidates."""
+        found = np.empty((len(self._coming.fresh), len(weights), len(mean)))
+        for k, row in enumerate(self._coming.fresh):
+            found[k] = self._before.candidates(k, self._table, mean)
+            self._rows[row] = self._table[self._fresh[k]] = weights @ found[k]
+        return found
+
+    def known_outlook(self, mean: Floats, weights: Floats) -> Floats:
+        """Return the rows as they are, known ones of the batch where the outlook sees them."""
+        rows = self._rows.copy()
+        for k, row in enumerate(self._coming.known):
+            rows[row] = weights @ self._beside.candidates(k, self._table, mean)
+        return rows
+
+
+def local_cells(change: Change, work: Workspace) -> Places:
+    """Return the cells of the batch by the rows of the workspace."""
+    if isinstance(change.arrived, DenseBox):
+        shift = np.array(work.n_rows) - np.array(change.arrived.shape)
+        return np.ascontiguousarray(change.arrived.coords() + shift, np.int32)
+    return change.arrived

@@ -1,0 +1,57 @@
+"""Hyperparameters of row priors: the mean row of a mode, the scatter of its rows, the noise.
+
+The scatter S of the rows of a mode about their mean m comes from sums over the rows:
+
+    S = (sum a a' - n m m' + sum C + D / n) / (n - 1 + 1 / n)
+
+with C the covariance of a row and D the diagonal of the mean of ``a a'``: a pseudo row as large
+as the others, of weight one n-th, speaks while there are few.  Of a single row nobody knows how
+far others will lie from it.  The precision of the prior is ``s2 S^-1``, in units of one cell; it is
+inverted as a correlation matrix with `FLAT` added to its diagonal, as a mode with fewer rows than
+components has none else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensortide.arrays import Floats
+from tensortide.core.kernels.matrices import prior_precisions
+from tensortide.core.tensor.packed import pack
+from tensortide.errors import SolveError
+
+FLAT = 1e-6  # added to the diagonal of a correlation matrix before it is inverted
+NO_NOISE = 1e-12  # the noise of data that are all zero: whatever comes next is news
+FAINT = 1e-8  # share of the mean square of all values below which noise is not believed
+
+
+def mode_precisions(
+    squares: Floats, sums: Floats, n_rows: tuple[int, ...], spread: Floats, noise: float
+) -> Floats:
+    """Return the precision of the prior of each mode, packed.
+
+    `squares` are the sums of ``a a'`` over its rows, `sums` of ``a``, `spread` of ``T^-1``, packed.
+    """
+    out = np.empty_like(spread)
+    failed = prior_precisions(squares, sums, np.array(n_rows, np.int64), spread, noise, FLAT, out)
+    if failed >= 0 or not np.isfinite(out).all():
+        raise SolveError(
+            "its rows have no finite scatter: values or factors are too large; scale the values "
+            "down",
+            mode=max(int(failed), 0),
+            position=0,
+        )
+    return out
+
+
+def precision(variances: Floats, noise: float, size: Floats) -> Floats:
+    """Return ``noise S^-1`` of a given scatter, packed.
+
+    `size` is the mean square of the rows: no variance is believed that is far below it.
+    """
+    usual = float(size.mean()) or 1.0
+    floor = np.where(size > 0.0, 1e-12 * size, usual)
+    spread = np.sqrt(np.maximum(variances.diagonal(), floor))
+    correlation = variances / spread[:, None] / spread
+    np.fill_diagonal(correlation, 1.0 + FLAT)
+    return pack(noise * np.linalg.inv(correlation) / spread[:, None] / spread)

@@ -1,0 +1,106 @@
+"""The outlook: what the next rows of an ordered mode will look like.
+
+Candidates for a row, from the rows before it in the order of labels: the mean row of the mode,
+the last one, the means of the last 2, 4 and 8, two damped trends, and the rows one season ago.
+They are mixed by weights on a simplex that would have had the smallest squared errors on the
+cells of labels that were new before: ``w = argmin w' G w`` with ``G <- .98 G + E' E``, the errors
+``E`` of all candidates on the cells of a new label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensortide.arrays import Flags, Floats, Positions
+from tensortide.core.kernels.simplex import mix_simplex
+
+RECENT = 8  # rows back that means and trends look at
+MEAN, TRENDS = 0, (5, 6)
+PLAIN = 7  # candidates besides the seasons
+DISCOUNT = 0.98  # of past errors, for each new label
+RIDGE = 1e-9  # share of the mean squared error that keeps the weights apart
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Which rows come before some rows of an ordered mode, as positions; -1 where none does.
+
+    `recent` are the `RECENT` labels before, nearest first; `ago` those one season before, for
+    each season.
+    """
+
+    recent: Positions
+    ago: Positions
+
+    def positions(self) -> Positions:
+        """Return all positions that are looked at."""
+        found = np.concatenate([self.recent.ravel(), self.ago.ravel()])
+        return np.asarray(found[found >= 0])
+
+    def within(self, positions: Positions) -> Neighbours:
+        """Return the neighbours by their places in an ascending list of positions."""
+        recent, ago = (
+            np.where(named >= 0, np.searchsorted(positions, named), -1)
+            for named in (self.recent, self.ago)
+        )
+        return Neighbours(recent, ago)
+
+    def candidates(self, k: int, rows: Floats, mean: Floats) -> Floats:
+        """Return the candidates for the k-th row, one below the other.
+
+        `rows` are the rows at all positions that the neighbours name.
+        """
+        recent, ago = self.recent[k], self.ago[k]
+        recent = recent[recent >= 0]
+        if not len(recent):
+            return np.tile(mean, (PLAIN + len(ago), 1))
+        near = rows[recent]
+        last = near[0]
+        found = [mean, last, *(near[:n].mean(axis=0) for n in (2, 4, 8))]
+        found.append(last + 0.5 * (last - near[min(1, len(near) - 1)]))
+        found.append(last + (last - near[3]) / 3.0 if len(near) > 4 else last)
+        return np.array([*found, *(rows[at] if at >= 0 else last for at in ago)])
+
+
+def mix(errors: Floats, allowed: Flags | None = None) -> Floats:
+    """Return the weights that would have had the smallest squared errors.
+
+    Without experience all weight is on the mean.
+    """
+    weights = np.empty(len(errors))
+    which = np.ones(len(errors), bool) if allowed is None else allowed
+    mix_simplex(np.ascontiguousarray(errors), which, RIDGE, weights)
+    return weights
+
+
+def mix_jointly(errors: Floats, n_candidates: int, rounds: int = 8) -> tuple[Floats, Floats]:
+    """Return weights of candidates and of memories that are best together.
+
+    `errors` is the Gram matrix of what the candidates miss, x - y_j, beside what is remembered,
+    r_k (the first memory is nothing): the sum of ``(E w - R v)^2`` is lowered by turns.
+    """
+    n = n_candidates
+    own, link, kept = errors[:n, :n], errors[:n, n:], errors[n:, n:]
+    recalled = np.zeros(len(kept))
+    recalled[0] = 1.0
+    weights = mix(own)
+    for _ in range(rounds):
+        pull = link @ recalled
+        weights = mix(own - pull[:, None] - pull + recalled @ kept @ recalled)
+        pull = weights @ link
+        recalled = mix(kept - pull[:, None] - pull + weights @ own @ weights)
+    return weights, recalled
+
+
+def weighted(columns: Floats, weights: Floats) -> Floats:
+    """Return the columns added up with weights, the same bits whatever the number of threads."""
+    return np.asarray((columns * weights).sum(axis=1))
+
+
+def stable(n_candidates: int) -> Flags:
+    """Return which candidates are not trends."""
+    found = np.ones(n_candidates, bool)
+    found[list(TRENDS)] = False
+    return found

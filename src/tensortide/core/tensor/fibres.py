@@ -1,0 +1,150 @@
+"""A memory of fibres: what a low-rank model leaves over, for all labels but those of one mode.
+
+Residuals of a fibre persist where the rank is too small to hold it.  Five numbers are kept of
+each: its last residual, a faded sum with its weight, the sum of all with their count.  The last
+residual and the rows give back the last value, so a model without history keeps no fibres unless
+it is asked to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensortide.arrays import Flags, Floats, Places, Positions
+from tensortide.core.kernels.fibres import find_fibres, insert_fibres, recall_and_learn
+
+NUMBERS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FibreChange:
+    """Fibres that a step touches: where they stand (new ones at the end), before and after."""
+
+    places: Positions
+    keys: Places
+    before: Floats
+    after: Floats
+    size: int
+
+
+class Fibres:
+    """The fibres of a model by their positions in all modes but one."""
+
+    def __init__(self, mode: int, keys: Places, numbers: Floats) -> None:
+        self.mode, self.size = mode, len(keys)
+        room = self.size + self.size // 2 + 16
+        self._keys = np.zeros((room, keys.shape[1]), np.int32)
+        self._numbers = np.zeros((room, NUMBERS))
+        self._keys[: self.size], self._numbers[: self.size] = keys, numbers
+        self._index()
+
+    @classmethod
+    def none(cls, mode: int, order: int) -> Fibres:
+        """Return a memory that knows no fibre yet."""
+        return cls(mode, np.empty((0, order - 1), np.int32), np.empty((0, NUMBERS)))
+
+    @property
+    def keys(self) -> Places:
+        """Positions of the fibres in the other modes, in ascending mode number."""
+        return self._keys[: self.size]
+
+    @property
+    def numbers(self) -> Floats:
+        """What is remembered of each."""
+        return self._numbers[: self.size]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.keys.nbytes + self.numbers.nbytes
+
+    def recall(self, cells: Places | Positions) -> Floats:
+        """Return for each cell: nothing, the last residual, the faded mean, the mean."""
+        at = self.find(cells)
+        m = np.where((at >= 0)[:, None], self._numbers[np.maximum(at, 0)], 0.0)
+        out = np.zeros((len(at), 4))
+        out[:, 1] = m[:, 0]
+        out[:, 2] = m[:, 1] / np.where(m[:, 2] > 0.0, m[:, 2], 1.0)
+        out[:, 3] = m[:, 3] / (m[:, 4] + 1.0)
+        return out
+
+    def find(self, cells: Places | Positions) -> Positions:
+        """Return where the fibre of each cell stands, -1 where none is known."""
+        wanted = self._wanted(cells)
+        out = np.empty(len(wanted), np.int64)
+        find_fibres(wanted, self._slots, self._keys, out)
+        return out
+
+    def learn(
+        self, cells: Places | Positions, order: Positions, residuals: Floats, counts: Flags
+    ) -> tuple[FibreChange, Floats]:
+        """Return what residuals change, cell by cell in an order, and what was recalled."""
+        wanted = self._wanted(cells)
+        at = np.empty(len(wanted), np.int64)
+        find_fibres(wanted, self._slots, self._keys, at)
+        new = np.flatnonzero(at < 0)
+        if len(new):
+            fresh, which = np.unique(wanted[new], axis=0, return_inverse=True)
+            at[new] = self.size + which.ravel()
+        else:
+            fresh = wanted[:0]
+        places, which = np.unique(at, return_inverse=True)
+        known = places < self.size
+        before = np.zeros((len(places), NUMBERS))
+        before[known] = self._numbers[places[known]]
+        after, recalled = before.copy(), np.empty((len(cells), 4))
+        recall_and_learn(order, which.ravel(), residuals, counts, after, recalled)
+        keys = np.concatenate([self._keys[places[known]], fresh])
+        size = self.size + len(fresh)
+        change = FibreChange(places=places, keys=keys, before=before, after=after, size=size)
+        return change, recalled
+
+    def put(self, change: FibreChange) -> None:
+        """Take over what a step has changed."""
+        if change.size > len(self._keys):
+            room = change.size + change.size // 2 + 16
+            keys, numbers = self.keys, self.numbers
+            self._keys = np.zeros((room, keys.shape[1]), np.int32)
+            self._numbers = np.zeros((room, NUMBERS))
+            self._keys[: self.size], self._numbers[: self.size] = keys, numbers
+        new = change.places >= self.size
+        self._numbers[change.places] = change.after
+        self._keys[change.places[new]] = change.keys[new]
+        first, self.size = self.size, change.size
+        if 2 * self.size > len(self._slots):
+            self._index()
+        else:
+            insert_fibres(self._keys, first, self.size, self._slots)
+
+    def take_back(self, change: FibreChange, size: int) -> None:
+        """Put everything back as it was before `put`, however far that got."""
+        known = change.places < size
+        self._numbers[change.places[known]] = change.before[known]
+        self.size = size
+        self._index()
+
+    def kept(self, mode: int, keep: Flags) -> Fibres:
+        """Return the fibres of the labels of a mode that are kept, numbered anew."""
+        if mode == self.mode:
+            return self.copy()
+        column = mode if mode < self.mode else mode - 1
+        stay = keep[self.keys[:, column]]
+        keys = self.keys[stay].copy()
+        keys[:, column] = (np.cumsum(keep) - 1)[keys[:, column]]
+        return Fibres(self.mode, keys, self.numbers[stay])
+
+    def copy(self) -> Fibres:
+        """Return an independent memory."""
+        return Fibres(self.mode, self.keys, self.numbers)
+
+    def _wanted(self, cells: Places | Positions) -> Places:
+        return np.ascontiguousarray(np.delete(cells, self.mode, axis=1), np.int32)
+
+    def _index(self) -> None:
+        room = 16
+        while room < 4 * self.size:
+            room *= 2
+        self._slots = np.full(room, -1, np.int64)
+        insert_fibres(self._keys, 0, self.size, self._slots)

@@ -1,0 +1,263 @@
+"""What a model with learned priors expects: its timeline, its outlook, its memory of fibres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensortide.arrays import Floats, Places, Positions
+from tensortide.core.steps.beliefs import MEMORIES, Beliefs
+from tensortide.core.steps.believe import invert
+from tensortide.core.steps.change import Coming, News
+from tensortide.core.steps.look_back import Past, find_period, look_back
+from tensortide.core.steps.outlook import PLAIN, RECENT, weighted
+from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.core.tensor.factors import Factors, values_at
+from tensortide.core.tensor.fibres import FibreChange, Fibres
+from tensortide.data.timeline import LONGEST, ORDERED, Timeline
+
+if TYPE_CHECKING:
+    from tensortide.core.steps.learn import Learning
+    from tensortide.core.tensor.dense_box import AnyEntries
+    from tensortide.data.modes import Arrival, Modes
+    from tensortide.online.changes import BatchChange
+    from tensortide.online.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The order of the labels that have an outlook, and what is remembered of fibres."""
+
+    line: Timeline | None = None
+    fibres: Fibres | None = None
+
+    def copy(self) -> Ahead:
+        """Return an independent copy."""
+        return Ahead(self.line, None if self.fibres is None else self.fibres.copy())
+
+
+def first_ahead(
+    learning: Learning,
+    factors: Factors,
+    change: BatchChange,
+    modes: Modes,
+    mode: int | None,
+    *,
+    fibres: bool,
+) -> tuple[Beliefs, Ahead]:
+    """Return what the preparation tells about what is to come along a mode, if any."""
+    rank, none = factors.rank, np.zeros((0, 0))
+    beliefs = Beliefs(
+        noise=learning.noise, cells=learning.n_cells, size=learning.size, spread=none,
+        timeline=-1, grown=0, unit=1, monthly=False, periods=(), ahead=none, known=none,
+        drift=np.zeros((rank, rank)), n_drift=0.0,
+    )  # fmt: skip
+    beliefs = begun_anew(beliefs, factors)
+    if mode is None:
+        return beliefs, Ahead()
+    return _look_along(beliefs, factors, modes, mode, change.entries, fibres=fibres)
+
+
+def _look_along(
+    beliefs: Beliefs,
+    factors: Factors,
+    modes: Modes,
+    mode: int,
+    entries: AnyEntries,
+    *,
+    fibres: bool,
+) -> tuple[Beliefs, Ahead]:
+    """Return beliefs that know how the outlook along a mode would have done on entries."""
+    line = _with_found_period(Timeline.first(mode, modes.labels[mode]), factors)
+    beliefs = _along(beliefs, line, fibres=fibres)
+    if isinstance(entries, DenseBox):
+        cells, values = entries.coords(), entries.in_order().ravel()
+    else:
+        cells, values = entries.coords(), entries.all_values()
+    recalled, memory = np.empty((len(values), 0)), None
+    if fibres:
+        memory = Fibres.none(mode, modes.order)
+        residuals = values - values_at(factors.rows(), cells)
+        order = _by_label(line, modes, cells[:, mode])
+        learned, recalled = memory.learn(cells, order, residuals, np.ones(len(values), bool))
+        memory.put(learned)
+    past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
+    return look_back(beliefs, factors, past, cells, values, recalled), Ahead(line, memory)
+
+
+def begun_anew(beliefs: Beliefs, factors: Factors) -> Beliefs:
+    """Return the beliefs of a model whose rows were replaced: of another rank, or fewer."""
+    spread = np.zeros((len(factors.shape), factors.width))
+    for mode, told in enumerate(factors.precisions()):
+        spread[mode] = invert(np.ascontiguousarray(told), factors.rank, mode)[0].sum(axis=0)
+    if len(beliefs.drift) == factors.rank:
+        return replace(beliefs, spread=spread)
+    drift = np.zeros((factors.rank, factors.rank))
+    return replace(beliefs, spread=spread, drift=drift, n_drift=0.0)
+
+
+def _along(beliefs: Beliefs, line: Timeline, *, fibres: bool) -> Beliefs:
+    """Return beliefs that know nothing yet about an outlook along a timeline."""
+    n_memories = MEMORIES if fibres else 0
+    n = PLAIN + len(line.periods) + n_memories
+    known = 2 + n_memories if fibres else 0
+    rank = len(beliefs.drift)
+    return replace(
+        beliefs, timeline=line.mode, grown=0, unit=line.unit, monthly=line.monthly,
+        periods=line.periods, ahead=np.zeros((n, n)), known=np.zeros((known, known)),
+        drift=np.zeros((rank, rank)), n_drift=0.0,
+    )  # fmt: skip
+
+
+def _with_found_period(line: Timeline, factors: Factors) -> Timeline:
+    """Add the season that the rows themselves show, if the labels do not suggest it."""
+    others = np.ones((factors.rank, factors.rank))
+    for mode, gram in enumerate(factors.grams.matrices()):
+        if mode != line.mode:
+            others *= gram / factors.shape[mode]
+    found = find_period(factors.rows()[line.mode][line.places], others)
+    if found is None or found in line.periods or found > LONGEST:
+        return line
+    return replace(line, periods=(*line.periods, found))
+
+
+def _by_label(line: Timeline, modes: Modes, positions: Positions | Places) -> Positions:
+    """Return the order of cells by their labels on the line."""
+    used, which = np.unique(positions, return_inverse=True)
+    numbers = line.number([modes.labels[line.mode].label(int(p)) for p in used])
+    return np.argsort(numbers[which.ravel()], kind="stable")
+
+
+def restored(beliefs: Beliefs, modes: Modes, fibres: Fibres | None) -> Ahead:
+    """Return the timeline as the labels have it, for a model that was read from a file."""
+    if beliefs.timeline < 0:
+        return Ahead()
+    line = Timeline.of(
+        beliefs.timeline, modes.labels[beliefs.timeline], unit=beliefs.unit,
+        monthly=beliefs.monthly, periods=beliefs.periods,
+    )  # fmt: skip
+    return Ahead(line, fibres)
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What is expected of a batch: the change with its news, beliefs, and what comes after."""
+
+    change: BatchChange
+    beliefs: Beliefs
+    line: Timeline | None
+    fibres: Fibres | None
+
+    def remember(self, arrival: Arrival, modes: Modes, learned: Floats) -> FibreChange | None:
+        """Return what the fibres learn from the residuals that the step leaves."""
+        if self.fibres is None or self.line is None:
+            return None
+        change, line = self.change, self.line
+        cells = change.places(np.arange(len(change.values)))
+        used, which = np.unique(cells[:, line.mode], return_inverse=True)
+        numbers = line.number([modes.label(line.mode, int(p), arrival) for p in used])
+        order = np.argsort(numbers[which.ravel()], kind="stable")
+        live = change.live()
+        absorbed = change.absorbed
+        counts = np.ones(len(live), bool) if absorbed is None else ~absorbed.revised
+        order = order[live[order]]
+        return self.fibres.learn(cells, order, change.values - learned, counts)[0]
+
+
+def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
+    """Return the change with what the model's outlook and memory need."""
+    beliefs, ahead = Beliefs.of_memory(model.memory), model.ahead
+    line, fibres = ahead.line, ahead.fibres
+    if line is None:
+        return Next(change, beliefs, None, None)
+    other = _other_mode(model, arrival, line, beliefs)
+    if other is not None:  # the mode that was taken for time does not grow, another does
+        beliefs, line, fibres = _turn(model, beliefs, other, fibres=fibres is not None)
+    mode, fresh = line.mode, arrival.fresh[line.mode]
+    old = arrival.old_shape[mode]
+    line = line.after(fresh, old)
+    numbers = line.number(fresh) if len(fresh) else np.empty(0, np.int64)
+    rank = np.argsort(numbers, kind="stable")
+    touched = change.positions[mode]
+    first = old if touched is None else change.n_upper(mode)
+    known, beside = np.empty(0, np.int64), line.before(np.empty(0, np.int64))
+    recalled = np.empty((len(change.values), 0))
+    cells = None
+    if fibres is not None:
+        cells = change.places(np.arange(len(change.values)))
+        recalled = fibres.recall(cells)
+        seen = np.unique(cells[:, mode])
+        seen = seen[seen < old]
+        known = seen if touched is None else np.searchsorted(touched, seen)
+        labels = [model.modes.labels[mode].label(int(p)) for p in seen]
+        beside = line.before(line.number(labels) if labels else np.empty(0, np.int64))
+    coming = Coming(
+        mode=mode, fresh=first + rank, neighbours=line.before(numbers[rank]), known=known,
+        beside=beside,
+    )  # fmt: skip
+    news = News(values=change.values, live=change.live(), recalled=recalled)
+    return Next(replace(change, coming=coming, news=news), beliefs, line, fibres)
+
+
+def _turn(
+    model: Model, beliefs: Beliefs, mode: int, *, fibres: bool
+) -> tuple[Beliefs, Timeline, Fibres | None]:
+    """Look along another mode; without history the outlook and the memory begin anew."""
+    if model.store is not None:
+        entries = model.store.entries
+        beliefs, ahead = _look_along(
+            beliefs, model.factors, model.modes, mode, entries, fibres=fibres
+        )
+        assert ahead.line is not None
+        return beliefs, ahead.line, ahead.fibres
+    line = Timeline.first(mode, model.modes.labels[mode])
+    memory = Fibres.none(mode, model.modes.order) if fibres else None
+    return _along(beliefs, line, fibres=fibres), line, memory
+
+
+def _other_mode(model: Model, arrival: Arrival, line: Timeline, beliefs: Beliefs) -> int | None:
+    grown = [m for m in arrival.grown_modes() if model.modes.labels[m].kind in ORDERED]
+    if beliefs.grown or not grown or line.mode in grown:
+        return None
+    return grown[-1]
+
+
+def with_memory(model: Model, positions: Positions | Places, values: Floats) -> Floats:
+    """Return values of known cells with what their fibres and the outlook of their labels say.
+
+    Of labels that are older than `RECENT` others the last residual says nothing any more: there
+    the mean residual stands for all memories.
+    """
+    beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
+    if fibres is None or line is None:
+        return values
+    shares, recalling = beliefs.weights_known()
+    mode = line.mode
+    recalled = fibres.recall(positions)
+    used, which = np.unique(positions[:, mode], return_inverse=True)
+    which = which.ravel()
+    newest = line.places[-RECENT:]
+    old = ~np.isin(used, newest)[which]
+    recalled[old, 1] = recalled[old, 2] = recalled[old, 3]
+    found = shares[0] * values + weighted(recalled, recalling)
+    if shares[1] > 0.0:
+        rows = model.rows()
+        labels = [model.modes.labels[mode].label(int(p)) for p in used]
+        before = line.before(line.number(labels))
+        mean, weights = model.factors.means()[mode], beliefs.weights_of_prior()
+        outlook = np.array(
+            [
+                weights @ before.candidates(k, rows[mode], mean)
+                if (before.recent[k] >= 0).any()
+                else rows[mode][p]
+                for k, p in enumerate(used)
+            ]
+        )
+        z = outlook[which]
+        for other, factor in enumerate(rows):
+            if other != mode:
+                z = z * factor[positions[:, other]]
+        found += shares[1] * z.sum(axis=1)
+    return np.asarray(found)

@@ -71,7 +71,7 @@ def gocpte(
     False
     """
     full = gocpt(alpha, beta, sweeps, strategy, forgetting)
-    return replace(full, name="gocpte", keeps_history=False)
+    return replace(full, name="gocpte", keeps_history=False, anchor="loss")
 
 
 METHODS: dict[str, Callable[..., Method]] = {

@@ -23,6 +23,7 @@ from tensortide.core.losses.standard import TINY, Loss, Poisson
 from tensortide.core.objective.equations import NormalEquations
 from tensortide.core.objective.regions import Zeros, ZeroSums
 from tensortide.core.objective.squares import BoxTerm, Listed, Objective, model_values
+from tensortide.core.objective.towards import Towards
 from tensortide.core.penalties.parts import Terms, Ties
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Block, Workspace
@@ -52,8 +53,10 @@ class AnyLossObjective:
         ties: Sequence[Ties],
         positions: Sequence[Positions | None],
         in_region: Sequence[Floats] | None,
+        towards: Towards | None = None,
     ) -> None:
         self.work, self.loss, self.zeros, self.beta = work, loss, zeros, beta
+        self.towards = towards
         self.entries = entries
         self.terms, self.ties = terms, ties
         self._in_region = in_region
@@ -77,6 +80,8 @@ class AnyLossObjective:
         total = float(self._losses(0, slice(None), order.values, y).sum()) + self._boxes.value()
         if self.zeros is not None:
             total += self.zeros.total()
+        if self.towards is not None:
+            total += self.towards.total()
         return total + sum(map(self._penalty, range(self.work.order)))
 
     def _penalty(self, mode: int) -> float:
@@ -146,6 +151,8 @@ class AnyLossObjective:
         gram, rhs = self._equations(self._parabola, mode)
         if self.zeros is not None:
             self.zeros.add(mode, gram, rhs)
+        if self.towards is not None:
+            self.towards.add(mode, gram, rhs)
         silent = self._silent(mode, gram)
         held = self._held(mode)
         gram += np.diag(held)
@@ -203,10 +210,13 @@ class AnyLossObjective:
         add_rhs(*where_from, weights * order.values / (y + TINY), counts)
         add_rhs(*where_from, weights - region, sums)
         assert isinstance(self.zeros, ZeroSums)
-        total = sums + self.zeros.slopes(mode)
+        total, counted = sums + self.zeros.slopes(mode), lifted * counts
+        if self.towards is not None:
+            above, below = self.towards.parts(mode)
+            total, counted = total + below, counted + above
         work.stack[where] = before
         safe = total > 0.0
-        found = np.where(safe, lifted * counts / np.where(safe, total, 1.0), lifted)
+        found = np.where(safe, counted / np.where(safe, total, 1.0), lifted)
         return np.where(still[:, None], before, found)
 
     def _bend(self, mode: int, y: Floats) -> None:
@@ -248,7 +258,7 @@ class AnyLossObjective:
         tied = np.zeros(len(gram), bool)
         tied[self.ties[mode].pairs.ravel()] = True
         silent = ~tied
-        if self.zeros is None and not self._boxes.every_row:
+        if self.zeros is None and self.towards is None and not self._boxes.every_row:
             return np.asarray(silent & (pointers[1:] == pointers[:-1]))
         return np.asarray(silent & (np.einsum("irr->i", gram) == 0.0) & (self.zeros is None))
 
@@ -339,6 +349,8 @@ class AnyLossObjective:
             total += self._elementwise(mode, rows)
             if self.zeros is not None:
                 total += self.zeros.row_values(mode, rows)
+            if self.towards is not None:
+                total += self.towards.row_values(mode, rows)
             if terms.coupled:
                 whole = float(total.sum() + (sizes * self.ties[mode].roughness(rows)).sum())
                 whole += 0.0 if terms.prox is None else terms.prox.value(rows)

@@ -11,12 +11,19 @@ from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
 from tensortide.core.objective.data_terms import DataTerms, ZeroFilled, imputed, observed_rows
 from tensortide.core.objective.squares import BoxTerm, Objective
+from tensortide.core.objective.towards import Towards
 from tensortide.core.steps import believe
 from tensortide.core.steps.alpha import Circumstances
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.decay import FAINTEST, decay_slices
-from tensortide.core.steps.goal import anchor_scale, general_goal, make_feasible, sweep_modes
+from tensortide.core.steps.goal import (
+    anchor_scale,
+    by_components,
+    general_goal,
+    make_feasible,
+    sweep_modes,
+)
 from tensortide.core.steps.method import Memory, Recipe
 from tensortide.core.steps.outcome import Begun, Outcome, begin_step, finish_step
 from tensortide.core.steps.start import start_lower_rows
@@ -59,15 +66,19 @@ def step(
     )  # fmt: skip
     fade = decay_slices(work, change, recipe.slice_decay)
     alpha = recipe.decay * check_number("alpha", recipe.alpha(circumstances(change)), least=0.0)
-    history = []
+    history, towards = [], None
     if alpha > 0.0:
         every_row = recipe.rows_needed != "touched" and not recipe.keeps_history
         reference = previous * fade.scale
         weight = alpha * anchor_scale(recipe, change, work)
-        history = [BoxTerm(weight, reference, upper_only=True, every_row=every_row)]
+        if recipe.general and by_components(recipe):
+            rest = None if begun.rest is None else begun.rest.sums
+            towards = Towards(work, previous, rest, weight)
+        else:
+            history = [BoxTerm(weight, reference, upper_only=True, every_row=every_row)]
     strategy, data_terms = data_strategy(recipe, change)
     if recipe.general:
-        value, sweeps = _step_general(recipe, change, begun, history, watch)
+        value, sweeps = _step_general(recipe, change, begun, history, towards, watch)
     else:
         objective, sweeps = sweep(
             work, fade.entries, data_terms, history, recipe, run, watch, change.time
@@ -87,12 +98,17 @@ def step(
 
 
 def _step_general(
-    recipe: Recipe, change: Change, begun: Begun, history: Sequence[BoxTerm], watch: Watch | None
+    recipe: Recipe,
+    change: Change,
+    begun: Begun,
+    history: Sequence[BoxTerm],
+    towards: Towards | None,
+    watch: Watch | None,
 ) -> tuple[float, int]:
     """Sweep with a loss or terms of their own; return the objective and the sweeps made."""
     make_feasible(recipe, change, begun.work, begun.means)
     rest = None if begun.rest is None else begun.rest.sums
-    goal = general_goal(recipe, change, begun.work, history, rest)
+    goal = general_goal(recipe, change, begun.work, history, rest, towards)
     done = 0
     while done < recipe.sweeps:
         before = begun.work.stack.copy()

@@ -8,10 +8,11 @@ from math import prod
 import numpy as np
 
 from tensortide.arrays import Floats
-from tensortide.core.losses.standard import Squared
+from tensortide.core.losses.standard import Poisson, Squared
 from tensortide.core.objective.data_terms import in_old_box
 from tensortide.core.objective.regions import zeros_for
 from tensortide.core.objective.squares import BoxTerm
+from tensortide.core.objective.towards import Towards
 from tensortide.core.penalties.parts import NO_TIES, NOTHING, POSITIVE, Terms, Ties
 from tensortide.core.penalties.prox import Simplex
 from tensortide.core.steps.any_loss import AnyLossObjective
@@ -37,12 +38,17 @@ def terms_of(recipe: Recipe, mode: int) -> Terms:
     return POSITIVE if recipe.loss.positive else NOTHING
 
 
-def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
-    """Return what the squared distance to the old model is worth: half the loss's weight.
+def by_components(recipe: Recipe) -> bool:
+    """Tell whether the last model enters by the divergence of its components."""
+    return recipe.anchor == "loss" and recipe.loss.positive
 
-    At the weighted mean of the entries, zeros of the region included.  Squared: one.  A
-    count y has the curvature 1 / y: with the weight of least squares the old model of large counts
-    would never move.
+
+def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
+    """Return what the distance to the old model is worth: its curvature becomes the loss's.
+
+    At the weighted mean of the entries, zeros of the region included.  The squared distance has
+    the curvature two, the divergence by components that of counts, ``1 / y``: with the weight of
+    least squares the old model of large counts would never move.
     """
     loss, entries = recipe.loss, change.entries
     values = entries.all_values()
@@ -62,7 +68,7 @@ def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
     mean = float(weights @ values) / size
     if loss.positive:  # a batch of zeros says that the mean is small, not that it is nothing
         mean = max(mean, 1.0 / size if loss.least == 0.0 else 0.0)
-    scale = 0.5 * loss.bend(mean)
+    scale = loss.bend(mean) / (Poisson().bend(mean) if by_components(recipe) else 2.0)
     return scale if np.isfinite(scale) and scale > 0.0 else 1.0
 
 
@@ -120,6 +126,7 @@ def general_goal(
     work: Workspace,
     history: Sequence[BoxTerm],
     rest_sums: Floats | None = None,
+    towards: Towards | None = None,
 ) -> AnyLossObjective:
     """Return the objective of a step that has a loss or terms of its own."""
     entries = _list_cells(change.entries, work)
@@ -137,7 +144,7 @@ def general_goal(
     return AnyLossObjective(
         work, entries, recipe.loss, zeros=zeros, boxes=boxes, beta=recipe.ridge,
         terms=[terms_of(recipe, mode) for mode in range(work.order)], ties=ties_of(change),
-        positions=change.positions, in_region=in_region,
+        positions=change.positions, in_region=in_region, towards=towards,
     )  # fmt: skip
 
 

@@ -114,6 +114,9 @@ class Recipe(_Shown):
         zeros that have to be looked at.
     learned
         Rows have priors that are learned, and know how sure they are; else the paper's ridge.
+    anchor
+        The distance to the last reconstruction: "squared", or "loss", which for positive losses is
+        the divergence of components (`core.objective.towards`).
     """
 
     name: str
@@ -132,6 +135,7 @@ class Recipe(_Shown):
     terms: tuple[Terms, ...] = ()
     lists_zeros: bool = False
     learned: bool = False
+    anchor: str = "squared"
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, naming it."""

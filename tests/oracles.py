@@ -214,8 +214,8 @@ def loss_value(name, x, y):
     raise AssertionError(name)
 
 
-def anchor(loss, data, zeros=()):
-    """What the squared distance to the old model is worth: half the curvature at the mean."""
+def anchor(loss, data, zeros=(), *, by_components=False):
+    """What the distance to the old model is worth: its curvature at the mean becomes the loss's."""
     if loss in ("squared", "huber") or not data:
         return 1.0
     size = sum(w for _, w in data.values()) + len(zeros)
@@ -225,17 +225,39 @@ def anchor(loss, data, zeros=()):
         return 0.5 * max(p * (1.0 - p), 0.01)
     if loss != "gamma":
         m = max(m, 1.0 / size)
-    return 0.5 / {"poisson": m, "negative_binomial": m + m * m / 10.0, "gamma": m * m}[loss]
+    curvature = 1.0 / {"poisson": m, "negative_binomial": m + m * m / 10.0, "gamma": m * m}[loss]
+    return curvature * m if by_components else 0.5 * curvature
+
+
+def divergence(old, new):
+    """Kullback and Leibler's divergence of a positive array from another, cell by cell."""
+    total = 0.0
+    for x, y in zip(np.ravel(old), np.ravel(new), strict=True):
+        total += y - x + (x * np.log(x / y) if x > 0.0 else 0.0)
+    return total
+
+
+def divergence_of_components(previous, factors):
+    """The divergences of the rank-one parts of two models over the old box, summed."""
+    total = 0.0
+    for r in range(previous[0].shape[1]):
+        old = reconstruct([f[:, [r]] for f in previous])
+        new = reconstruct([f[: len(p), [r]] for f, p in zip(factors, previous, strict=True)])
+        total += divergence(old, new)
+    return total
 
 
 def general_objective(
-    factors, data, previous, alpha, beta, loss, *, zeros=(), ridge=0.0, l1=0.0, smooth=()
-):
+    factors, data, previous, alpha, beta, loss, *, zeros=(), ridge=0.0, l1=0.0, smooth=(),
+    by_components=False,
+):  # fmt: skip
     """The objective with any loss; `smooth` lists (mode, i, j, weight), ridge, l1: of mode 0."""
     y = reconstruct(factors)
     total = sum(w * loss_value(loss, x, y[cell]) for cell, (x, w) in data.items())
     total += sum(loss_value(loss, 0.0, y[cell]) for cell in zeros)
-    if previous is not None:
+    if previous is not None and by_components:
+        total += alpha * divergence_of_components(previous, factors)
+    elif previous is not None:
         old = tuple(slice(0, len(f)) for f in previous)
         total += alpha * ((reconstruct(previous) - y[old]) ** 2).sum()
     total += beta * sum((f**2).sum() for f in factors)

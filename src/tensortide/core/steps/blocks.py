@@ -109,10 +109,12 @@ def _step_general(
     make_feasible(recipe, change, begun.work, begun.means)
     rest = None if begun.rest is None else begun.rest.sums
     goal = general_goal(recipe, change, begun.work, history, rest, towards)
+    if towards is not None:  # else old rows would follow new ones that know least squares only
+        sweep_modes(goal, begun.work.growing, watch)
     done = 0
     while done < recipe.sweeps:
         before = begun.work.stack.copy()
-        sweep_modes(goal, watch)
+        sweep_modes(goal, range(begun.work.order), watch)
         done += 1
         if recipe.stop and _barely_moved(before, begun.work.stack, recipe.stop):
             break

@@ -23,6 +23,7 @@ from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 
 AGAIN = 0.1  # where a positive model that was all zero begins anew
+BARELY = 1e-6  # share of the mean row below which no old number of a positive model begins a step
 FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
 
 
@@ -102,6 +103,9 @@ def make_feasible(
             floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
             if not given:
                 np.maximum(new, floor, out=new)
+            if means is not None and by_components(recipe):
+                # Counts are shared out among components: one at nothing could never come back.
+                np.maximum(rows, BARELY * means[mode], out=rows)
         elif terms.nonnegative:
             np.maximum(rows, 0.0, out=rows)
         if isinstance(terms.prox, Simplex):
@@ -157,11 +161,13 @@ def _list_cells(entries: AnyEntries, work: Workspace) -> Entries:
     return Entries.listed(coords, entries.in_order().ravel(), work.n_rows)
 
 
-def sweep_modes(goal: AnyLossObjective, watch: Callable[[str, float], None] | None = None) -> None:
-    """Update every mode once."""
+def sweep_modes(
+    goal: AnyLossObjective, modes: Sequence[int], watch: Callable[[str, float], None] | None = None
+) -> None:
+    """Update these modes once, in their order."""
     if watch is not None:
         watch("start", goal.value())
-    for mode in range(goal.work.order):
+    for mode in modes:
         goal.update(mode)
         if watch is not None:
             watch(f"mode {mode + 1}", goal.value())

@@ -139,7 +139,7 @@ class _Descent:
 
         def sweep_once() -> float:
             if goal is not None:
-                sweep_modes(goal)
+                sweep_modes(goal, range(work.order))
                 return goal.value()
             objective, _ = sweep(work, change.entries, data_terms, [], recipe, self._run)
             return objective.value() if data_terms is observed else self.value()

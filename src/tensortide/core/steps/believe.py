@@ -119,8 +119,8 @@ class BelievedStep:
                 objective = self._objective(data_terms, observed)
             for mode in range(work.order):
                 if recipe.keeps_history:
-                    objective.priors.means[mode] = self.begun.means[mode][None]
-                    objective.priors.precisions[mode] = self.priors[mode][None]
+                    objective.priors.means[mode] = self.begun.means[mode][None].copy()
+                    objective.priors.precisions[mode] = self.priors[mode][None].copy()
                 self._update(objective, [b for b in blocks if b.mode == mode])
                 if recipe.keeps_history:
                     self._learn_prior(mode)

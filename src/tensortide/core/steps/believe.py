@@ -133,7 +133,7 @@ class BelievedStep:
         """
         work, coming = self.work, self.change.coming
         blocks, known = work.blocks(), objective
-        if len(work.growing) > 1 and objective.listed.curvatures is not None:
+        if len(work.growing) > 1 and not objective.boxes:  # which are of all cells
             known = self._with(only_known(work, objective.listed), objective.boxes)
         if coming is not None and self._late():
             self._update(known, [b for b in blocks if b.mode == coming.mode and b.upper])

@@ -133,22 +133,24 @@ def em_sweep(rows, data, priors, centres, n_cells, keep=whole):
     return misses(rows, data) / n_cells
 
 
-def step(rows, data, new_shape, *, economy, sweeps=1, keep=whole, decay=1.0, zeros=(), ahead=None):
-    """One step: economy, or a sweep with all entries; `zeros` are cells known to be zero.
+def step(
+    rows, data, new_shape, *, economy, sweeps=1, keep=whole, decay=1.0, zeros=None, ahead=None
+):
+    """One step: economy, or a sweep with all entries; `zeros` are cells that are not listed.
 
     `ahead` is (mode, centres, precision) of new rows that the outlook sees; its centres may be a
     function of the rows, as late cells are learned first.  Returns the rows after it.
     """
     old = [len(m) for m in rows.means]
-    terms = {**dict.fromkeys(zeros, (0.0, 1.0)), **data}
+    terms = {**dict.fromkeys(zeros or (), (0.0, 1.0)), **data}
     now, priors, centres, averages = _begin(rows, new_shape, keep, economy=economy, decay=decay)
     touched = [
         sorted({c[m] for c in data} | set(range(n, k))) if economy else range(k)
         for m, (n, k) in enumerate(zip(old, new_shape, strict=True))
     ]
-    several = sum(n < k for n, k in zip(old, new_shape, strict=True)) > 1 and not zeros
+    several = sum(n < k for n, k in zip(old, new_shape, strict=True)) > 1 and zeros is None
     few = {c: v for c, v in terms.items() if sum(map(int.__ge__, c, old)) < 2}
-    update = partial(_update, now, old, priors, centres, keep, fill=bool(zeros))
+    update = partial(_update, now, old, priors, centres, keep, fill=zeros is not None)
     if ahead is not None:
         mode, seen, told = ahead
         if economy:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortide.core.steps.beliefs import Beliefs
 from tests import oracles
 from tests import oracles_believed as slow
 from tests.believers import assert_same, run_believed, some_rows, storing
 from tests.engines import change_of
-from tests.strategies import Growing, growing_tensors
+from tests.strategies import growing_tensors
 
 KINDS = pytest.mark.parametrize("kind", ["whole", "diagonal"])
 ECONOMY = pytest.mark.parametrize("economy", [False, True], ids=["history", "economy"])

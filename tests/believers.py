@@ -51,11 +51,11 @@ def beliefs_of(rows, factors):
     return begun_anew(beliefs, factors)
 
 
-def run_believed(rows, change, *, economy, **options):
+def run_believed(rows, change, *, economy, beliefs=None, **options):
     """The outcome of a step, and all rows after it."""
     factors = factors_of(rows)
     method = replace(recipe(economy=economy, **options), learned=True)
-    memory = beliefs_of(rows, factors).as_memory()
+    memory = (beliefs_of(rows, factors) if beliefs is None else beliefs).as_memory()
     outcome = step(method, factors, change, memory=memory)
     return outcome, rows_after(factors, outcome)
 

@@ -118,28 +118,40 @@ def free_energy(rows, data, priors, centres):
     return total
 
 
-def em_sweep(rows, data, priors, centres, n_cells, keep=whole):
-    """A sweep of the preparation, in place: rows, then the prior of the mode; then the noise."""
-    used = []
+def em_sweep(rows, data, priors, centres, keep=whole, *, fill=False):
+    """A sweep of the preparation, in place: rows, then the prior of the mode; returns the noise.
+
+    `fill` says that cells without value are zeros: then a row without cells is no secret.
+    """
     for mode, means in enumerate(rows.means):
         for i in range(len(means)):
             row, p = solve_row(rows, data, mode, i, priors[mode], centres[mode])
-            if not any(c[mode] == i for c in data):
+            if not fill and not any(c[mode] == i for c in data):
                 row, p = centres[mode], 0.0 * p
             means[i], rows.told[mode][i] = row, priors[mode] + keep(p)
-        used.append(priors[mode])
         centres[mode] = means.mean(axis=0)
         priors[mode] = prior_precision(rows, mode, keep)
-    return misses(rows, data) / n_cells
+    return misses(rows, data) / len(data)
 
 
 def step(
-    rows, data, new_shape, *, economy, sweeps=1, keep=whole, decay=1.0, zeros=None, ahead=None
+    rows,
+    data,
+    new_shape,
+    *,
+    economy,
+    sweeps=1,
+    keep=whole,
+    decay=1.0,
+    zeros=None,
+    ahead=None,
+    begun=None,
 ):
     """One step: economy, or a sweep with all entries; `zeros` are cells that are not listed.
 
-    `ahead` is (mode, centres, precision) of new rows that the outlook sees; its centres may be a
-    function of the rows, as late cells are learned first.  Returns the rows after it.
+    `ahead` is (mode, late, see, precision) of new rows that the outlook sees: `see` gives their
+    centres from all rows as they are, after `late` cells of known labels are learned.  Returns the
+    rows after the step; `begun` is shown them when new rows have begun.
     """
     old = [len(m) for m in rows.means]
     terms = {**dict.fromkeys(zeros or (), (0.0, 1.0)), **data}
@@ -152,14 +164,16 @@ def step(
     few = {c: v for c, v in terms.items() if sum(map(int.__ge__, c, old)) < 2}
     update = partial(_update, now, old, priors, centres, keep, fill=zeros is not None)
     if ahead is not None:
-        mode, seen, told = ahead
-        if economy:
+        mode, late, see, told = ahead
+        if late:
             update(few if several else terms, mode, [i for i in touched[mode] if i < old[mode]])
-        for i, centre in zip(range(old[mode], new_shape[mode]), seen(now.means), strict=True):
+        for i, centre in see(now.means).items():
             now.means[mode][i] = centres[mode][i] = centre
             now.told[mode][i] = priors[mode][i] = told
     for mode, n in enumerate(old):
         update(few if several else terms, mode, range(n, new_shape[mode]))
+    if begun is not None:
+        begun(now, centres)
     for _ in range(sweeps):
         for mode in range(len(new_shape)):
             if not economy:
@@ -209,5 +223,6 @@ def imputed_rows(rows, data, shape, prior, mode, centre):
     for i in range(shape[mode]):
         row, _ = solve_row(rows, full, mode, i, prior, centre)
         _, p = solve_row(rows, data, mode, i, prior, centre)
-        found.append((row, prior + p))
+        silent = not any(c[mode] == i for c in data)
+        found.append((centre if silent else row, prior + p))
     return found

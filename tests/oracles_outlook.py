@@ -26,9 +26,7 @@ def candidates(numbers, i, seasons, row, mean):
     if not near:
         return np.array([mean] * (7 + len(seasons)))
     last = row(near[0])
-    found = [mean, last]
-    for n in (2, 4, 8):
-        found.append(sum(row(at) for at in near[:n]) / len(near[:n]))
+    found = [mean, last, *(sum(row(at) for at in near[:n]) / len(near[:n]) for n in (2, 4, 8))]
     found.append(last + (last - row(near[1])) / 2 if len(near) > 1 else last)
     found.append(last + (last - row(near[3])) / 3 if len(near) > 4 else last)
     found += [last if at is None else row(at) for at in ago]

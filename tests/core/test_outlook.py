@@ -241,7 +241,7 @@ class Expected:
 
     def after(self, keep):
         """Rows after the step, and what is remembered of the errors."""
-        mode, rows, noise = self.mode, self.rows, self.rows.noise
+        self.keep, mode, rows, noise = keep, self.mode, self.rows, self.rows.noise
         told = slow.prior_precision(rows, mode, keep)
         if self.beliefs.n_drift:
             told = keep(noise * slow.inverted(self.beliefs.drift))
@@ -262,6 +262,18 @@ class Expected:
             rows, self.case.data, self.case.new_shape, economy=self.economy, keep=keep,
             ahead=(mode, late, see, told), begun=self._judge_known,
         )  # fmt: skip
+
+    def drift(self, after):
+        """How far from the outlook new rows came to lie; the first time beside the mode's rows."""
+        mode, moments = self.mode, []
+        for i in self.fresh:
+            gap = after.means[mode][i] - self.centres[i]
+            moments.append(np.outer(gap, gap) + after.covariance(mode, i))
+        if moments and not self.beliefs.n_drift:
+            known = self.rows if self.economy else replace(after, noise=self.rows.noise)
+            prior = slow.prior_precision(known, mode, self.keep)
+            moments.insert(0, after.noise * np.linalg.inv(prior))
+        return ahead.drifted(self.beliefs.drift, self.beliefs.n_drift, moments)
 
     def _judge_known(self, now, centres):
         """What model and outlook miss where each cell is left out of its own row."""
@@ -299,4 +311,9 @@ def test_a_step_with_an_outlook_equals_its_equations(economy, kind, case, seed, 
         faded = ahead.faded(before.ahead, expected.missed_ahead, 0.98 ** len(expected.fresh))
         np.testing.assert_allclose(found.ahead, faded, rtol=1e-8, atol=1e-8)
         known = ahead.faded(before.known, expected.missed_known, 0.98)
-        np.testing.assert_allclose(found.known, known, rtol=1e-5, atol=1e-6 * np.abs(known).max())
+        np.testing.assert_allclose(
+            found.known, known, rtol=1e-5, atol=1e-6 * np.abs(known).max(initial=0.0)
+        )
+        drift, count = expected.drift(after)
+        np.testing.assert_allclose(found.drift, drift, rtol=1e-5, atol=1e-8)
+        assert (found.n_drift, found.grown) == (count, len(expected.fresh))

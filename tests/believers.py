@@ -67,12 +67,13 @@ def rows_after(factors, outcome):
     )
     found = Beliefs.of_memory(outcome.memory)
     told = [packed.unpack(one, factors.rank) for one in factors.precisions()]
-    return Rows(factors.rows(), told, found.noise, found.cells)
+    return Rows(factors.rows(), told, found.noise, found.cells, outcome.objective)
 
 
 def assert_same(fast, slow, rtol=1e-8):
-    """The same rows, precisions and noise."""
+    """The same rows, precisions, noise and objective."""
     assert fast.noise == pytest.approx(slow.noise, rel=rtol)
+    assert fast.bound == pytest.approx(slow.bound, rel=1e-6, abs=1e-6)
     assert fast.cells == slow.cells
     for got, expected in zip([*fast.means, *fast.told], [*slow.means, *slow.told], strict=True):
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * np.abs(expected).max())

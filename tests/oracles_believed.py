@@ -25,12 +25,16 @@ def diagonal(matrix):
 
 @dataclass
 class Rows:
-    """Means and precisions of the rows of each mode, the noise s2 and the cells behind it."""
+    """Means and precisions of the rows of each mode, the noise s2 and the cells behind it.
+
+    `bound` is what a step came to, with the noise that was known before it.
+    """
 
     means: list[np.ndarray]
     told: list[np.ndarray]
     noise: float
     cells: float = 100.0
+    bound: float = np.nan
 
     def covariance(self, mode, i):
         return self.noise * np.linalg.inv(self.told[mode][i])
@@ -107,12 +111,16 @@ def evidence(rows, priors, n_cells, noise):
     return total
 
 
-def free_energy(rows, data, priors, centres):
-    """The variational bound times ``2 s2``; priors and centres by mode and row."""
+def free_energy(rows, data, priors, centres, which=None):
+    """The variational bound times ``2 s2``; priors and centres by mode and row.
+
+    `which` are the rows of each mode that take part, all if it is not given.
+    """
     total = misses(rows, data)
     for mode, means in enumerate(rows.means):
-        for i, a in enumerate(means):
-            c, prior, gap = rows.covariance(mode, i), priors[mode][i], a - centres[mode][i]
+        for i in range(len(means)) if which is None else which[mode]:
+            a, c, prior = means[i], rows.covariance(mode, i), priors[mode][i]
+            gap = a - centres[mode][i]
             total += gap @ prior @ gap + np.trace(prior @ c)
             total -= rows.noise * _log_det(c)
     return total
@@ -180,6 +188,7 @@ def step(
                 priors[mode][:], centres[mode][:] = averages[mode]
             update(terms, mode, touched[mode])
             averages[mode] = prior_precision(now, mode, keep), now.means[mode].mean(axis=0)
+    now.bound = free_energy(now, terms, priors, centres, touched)
     return _with_noise(now, terms, economy=economy, before=rows)
 
 

@@ -69,7 +69,7 @@ def test_weights_are_the_best_on_the_simplex(n, cells, seed, near, size):
         assert which is None or not weights[~which].any()
         least = ahead.best_on_simplex(gram, which)
         usual = float(gram.diagonal().mean())
-        assert weights @ gram @ weights <= least * (1 + 1e-5) + 1e-7 * usual
+        assert weights @ gram @ weights <= least * (1 + 1e-9) + 2e-6 * usual
 
 
 def test_without_experience_the_mean_has_all_weight():
@@ -137,7 +137,7 @@ def test_looking_back_judges_the_outlook_label_by_label(kind, seed, memories, n)
         moments.append(np.outer(gap, gap) + rows.covariance(mode, i))
     drift = sum(moments) / max(len(moments), 1)
     np.testing.assert_allclose(found.ahead, gram, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.drift, drift + np.zeros((2, 2)), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.drift, drift + np.zeros((2, 2)), rtol=1e-5, atol=1e-6)
     assert found.n_drift == len(moments)
     assert found.known.shape == ((2 + MEMORIES,) * 2 if memories else (0, 0))
 

@@ -55,8 +55,8 @@ def followed(x, seen, *, init=None, sweeps=40, **options):
 
 
 def same_in_units(one, other, unit, rtol=1e-5):
-    for got, expected, power in zip(other, one, (1, 1, 2), strict=True):
-        expected = np.asarray(expected) * unit**power
+    for got, plain, power in zip(other, one, (1, 1, 2), strict=True):
+        expected = np.asarray(plain) * unit**power
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 

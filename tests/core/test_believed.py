@@ -15,6 +15,7 @@ from tensortide.core.steps.believe import invert
 from tensortide.core.steps.hyper import mode_precisions
 from tensortide.core.steps.learn import Learning
 from tensortide.core.tensor import packed
+from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.exact import serially, update_block
 from tests import oracles
@@ -231,3 +232,29 @@ def test_a_sweep_of_the_preparation_equals_its_equations(kind, case, seed, absen
             np.testing.assert_allclose(packed.unpack(fast.told[m][0], work.rank), prior, rtol=1e-5)
             assert (np.linalg.eigvalsh(gained) > -1e-9 * np.abs(gained).max()).all()
         assert fast.noise == pytest.approx(rows.noise, rel=1e-6)
+
+
+@KINDS
+@pytest.mark.parametrize("still", [False, True])
+@FEW
+@given(case=growing_tensors(max_order=4, complete=True), seed=st.integers(0, 99))
+def test_first_data_without_holes_equal_their_cells(kind, still, case, seed):
+    """As a block, as cells, and as a box of which no cell is imputed."""
+    listed = entries_of(case.coords, case.values, case.new_shape)
+    block = DenseBox(case.values.reshape(case.new_shape))
+    found = []
+    with storing(kind):
+        for entries, terms in ((listed, observed_rows), (listed, imputed), (block, imputed)):
+            rows = all_here(case)
+            work = Workspace([0] * len(case.new_shape), case.new_shape, rows[0].shape[1])
+            work.stack[:] = np.concatenate(rows)
+            learning = Learning(
+                work=work, entries=entries, data_terms=terms, observed=observed_rows,
+                n_cells=len(case.data), size=1.0, run=serially,
+            )  # fmt: skip
+            learning.guess()
+            evidence = [learning.sweep(still=still) for _ in range(3 if still else 1)]
+            found.append(([evidence[-1], learning.noise], work.stack))
+    for numbers, stack in found[1:]:
+        assert numbers == pytest.approx(found[0][0], rel=1e-6, abs=1e-6)
+        np.testing.assert_allclose(stack, found[0][1], rtol=1e-6, atol=1e-7)

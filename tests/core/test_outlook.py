@@ -72,6 +72,14 @@ def test_weights_are_the_best_on_the_simplex(n, cells, seed, near, size):
         assert weights @ gram @ weights <= least * (1 + 1e-9) + 2e-6 * usual
 
 
+def test_candidates_that_may_not_be_used_get_no_weight():
+    """Even where they were the best."""
+    assert mix(np.diag([4.0, 1.0]), np.array([True, False])).tolist() == [1.0, 0.0]
+    found = mix(np.diag([1.0, 4.0, 4.0]), np.array([False, True, True]))
+    np.testing.assert_allclose(found, [0.0, 0.5, 0.5])
+    np.testing.assert_allclose(mix(np.full((3, 3), 2.0)), np.full(3, 1 / 3))
+
+
 def test_without_experience_the_mean_has_all_weight():
     assert mix(np.zeros((3, 3))).tolist() == [1.0, 0.0, 0.0]
     assert mix(np.full((2, 2), np.nan)).tolist() == [1.0, 0.0]
@@ -309,6 +317,7 @@ def test_a_step_with_an_outlook_equals_its_equations(economy, kind, case, seed, 
         rows = some_rows(case.previous, seed, keep=keep)
         expected = Expected(case, rows, seed, economy=economy, memories=memories)
         before = expected.beliefs
+        assert not before.weights_of_prior()[[5, 6]].any()  # no trend runs ahead
         outcome, fast = run_believed(
             rows, expected.change, economy=economy, strategy="rows", beliefs=before
         )

@@ -105,7 +105,7 @@ class Learning:
         return self.evidence()
 
     def _misses(self, objective: Believed) -> float:
-        if self.data_terms is imputed and not isinstance(self.entries, DenseBox):
+        if objective.listed.curvatures is None and self.data_terms is imputed:
             listed, boxes = self.observed(self.work, self.entries)
             found = Objective(self.work, listed, boxes, 0.0).value()
             return found + objective.own_variance(listed)

@@ -197,7 +197,9 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         mode=mode, fresh=first + rank, neighbours=line.before(numbers[rank]), known=known,
         beside=beside,
     )  # fmt: skip
-    news = News(values=change.values, live=change.live(), recalled=recalled)
+    news = News(
+        values=change.values, weights=change.cells.weights, live=change.live(), recalled=recalled
+    )
     return Next(replace(change, coming=coming, news=news), beliefs, line, fibres)
 
 

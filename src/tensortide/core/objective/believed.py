@@ -195,7 +195,8 @@ class Believed(Objective):
         solved = [m for m, n in enumerate(self._solved) if n == work.n_rows[m]]
         full = self.moments.shape[1] > work.rank or work.rank == 1
         anchored = any(box.reference is not None for box in self.boxes)
-        if not solved or not full or anchored or self._imputed is not None:
+        beyond = bool(self.boxes) and not work.whole  # cells of rows that are not here
+        if not solved or not full or anchored or beyond or self._imputed is not None:
             return super().value() + self.own_variance()
         part = work.part(solved[0])
         twice = np.full(self.moments.shape[1], 2.0)

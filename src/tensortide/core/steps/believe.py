@@ -119,8 +119,8 @@ class BelievedStep:
                 objective = self._objective(data_terms, observed)
             for mode in range(work.order):
                 if recipe.keeps_history:
-                    objective.priors.means[mode] = self.begun.means[mode][None]
-                    objective.priors.precisions[mode] = self.priors[mode][None]
+                    objective.priors.means[mode] = self.begun.means[mode][None].copy()
+                    objective.priors.precisions[mode] = self.priors[mode][None].copy()
                 self._update(objective, [b for b in blocks if b.mode == mode])
                 if recipe.keeps_history:
                     self._learn_prior(mode)
@@ -133,7 +133,7 @@ class BelievedStep:
         """
         work, coming = self.work, self.change.coming
         blocks, known = work.blocks(), objective
-        if len(work.growing) > 1 and objective.listed.curvatures is not None:
+        if len(work.growing) > 1 and not objective.boxes:  # which are of all cells
             known = self._with(only_known(work, objective.listed), objective.boxes)
         if coming is not None and self._late():
             self._update(known, [b for b in blocks if b.mode == coming.mode and b.upper])

@@ -29,10 +29,12 @@ class Coming:
 class News:
     """The cells of a batch as they are judged: values, which of them count, what is remembered.
 
-    `recalled` has for each cell what the memory of its fibre says, without memory no column.
+    `weights` are those of the cells, none where all are one.  `recalled` has for each cell what
+    the memory of its fibre says, without memory no column.
     """
 
     values: Floats
+    weights: Floats
     live: Flags
     recalled: Floats
 

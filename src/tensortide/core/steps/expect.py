@@ -95,6 +95,8 @@ class Expectation:
         at = np.ascontiguousarray(cells[:, mode], np.int32)
         z, weight = self._products(cells), np.empty(len(cells))
         leverages(z, at, np.ascontiguousarray(inverses[part]), weight)
+        if len(news.weights):
+            weight *= news.weights
         weight = np.clip(weight, 0.0, 0.999)
         y = (z * work.stack[part][at]).sum(axis=1)
         alone = (y - weight * news.values) / (1.0 - weight)

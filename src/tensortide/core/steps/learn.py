@@ -74,7 +74,7 @@ class Learning:
             others = np.prod([s for m, s in enumerate(sizes) if m != mode], axis=0)
             ridge = RIDGE * others * self.n_cells / work.n_rows[mode]
             self.means[mode][:] = 0.0
-            self.told[mode][0, places] = np.maximum(ridge, 1e-12 * ridge.max()) + 1e-300
+            self.told[mode][0, places] = np.maximum(ridge, 1e-24 * ridge.max()) + 1e-300
             update_block(objective, block, self.run)
             sizes[mode] = np.mean(work.stack[work.part(mode)] ** 2, axis=0)
         return Objective.value(objective)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
-from tensortide.core.steps.beliefs import MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.outlook import DISCOUNT, PLAIN, Neighbours, mix, stable
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import unpack
@@ -67,7 +67,7 @@ def look_back(
     order = np.argsort(cells[:, past.mode], kind="stable")
     ends = np.searchsorted(cells[order, past.mode], np.arange(len(rows) + 1))
     gram = np.zeros((n + recalled.shape[1],) * 2)
-    seen = []
+    seen, n_judged = [], 0
     for k in range(first, len(ordered)):
         at = past.positions[k]
         found = past.before.candidates(k, rows, sums[k - 1] / (n_before + k))
@@ -76,7 +76,10 @@ def look_back(
             missed = values[mine, None] - times_thin(z[mine], found)
             errors = np.hstack([missed, recalled[mine]])
             gram = DISCOUNT * gram + thin_times(errors, errors)
+            n_judged += len(mine)
         seen.append((at, found))
+    if n_judged < FEWEST:
+        gram[:] = 0.0
     drift, count = np.zeros_like(beliefs.drift), 0.0
     weights = mix(gram[:n, :n], stable(n))
     told = factors.precisions()[past.mode]

@@ -20,7 +20,7 @@ RECENT = 8  # rows back that means and trends look at
 MEAN, TRENDS = 0, (5, 6)
 PLAIN = 7  # candidates besides the seasons
 DISCOUNT = 0.98  # of past errors, for each new label
-RIDGE = 1e-9  # share of the mean squared error that keeps the weights apart
+RIDGE = 1e-6  # share of the mean squared error by which candidates that err alike share the weight
 
 
 @dataclass(frozen=True, slots=True)

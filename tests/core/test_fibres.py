@@ -1,0 +1,103 @@
+"""The memory of fibres equals a dict that writes down every residual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensortide.core.tensor.fibres import Fibres
+from tests.oracles_outlook import FibreDict
+
+
+@st.composite
+def histories(draw):
+    """Batches of cells with repeats, residuals, which of them count, and an order."""
+    order, mode = draw(st.sampled_from([(2, 0), (2, 1), (3, 1), (4, 3)]))
+    sizes = [draw(st.sampled_from([1, 3, 50])) for _ in range(order)]
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        n = draw(st.sampled_from([0, 1, 7, 60]))
+        cells = np.column_stack([rng.integers(0, k, n) for k in sizes]).astype(np.int32)
+        found.append((cells, rng.permutation(n), rng.standard_normal(n), rng.random(n) < 0.8))
+    return order, mode, sizes, found
+
+
+def every_cell(sizes, mode):
+    """A cell of each fibre that there may be, and of some that are beyond."""
+    return np.array(
+        list(np.ndindex(*(1 if m == mode else min(n + 2, 9) for m, n in enumerate(sizes))))
+    )
+
+
+@settings(max_examples=80)
+@given(history=histories())
+def test_fibres_remember_as_a_dict_does(history):
+    order, mode, sizes, batches = history
+    fast, slow = Fibres.none(mode, order), FibreDict(mode)
+    for cells, by, residuals, counts in batches:
+        change, recalled = fast.learn(cells, by, residuals, counts)
+        for e in by:
+            assert recalled[e] == pytest.approx(slow.recall(cells[e]), rel=1e-12, abs=1e-14)
+            slow.learn(cells[e], residuals[e], counts[e])
+        fast.put(change)
+        asked = np.vstack([every_cell(sizes, mode), cells])
+        expected = [slow.recall(c) for c in asked]
+        np.testing.assert_allclose(fast.recall(asked), expected, rtol=1e-12, atol=1e-14)
+    assert fast.size == len(slow.seen)
+    assert {tuple(k) for k in fast.keys.tolist()} == set(slow.seen)
+
+
+@given(history=histories())
+def test_what_is_taken_back_leaves_no_trace(history):
+    order, mode, sizes, batches = history
+    fast = Fibres.none(mode, order)
+    for cells, by, residuals, counts in batches:
+        change, _ = fast.learn(cells, by, residuals, counts)
+        keys, numbers, size = fast.keys.copy(), fast.numbers.copy(), fast.size
+        asked = np.vstack([every_cell(sizes, mode), cells])
+        before = fast.recall(asked)
+        fast.take_back(change, size)  # nothing was put yet
+        fast.put(change)
+        fast.take_back(change, size)
+        np.testing.assert_array_equal(fast.keys, keys)
+        np.testing.assert_array_equal(fast.numbers, numbers)
+        np.testing.assert_array_equal(fast.recall(asked), before)
+        fast.put(change)
+
+
+@given(history=histories(), seed=st.integers(0, 99))
+def test_labels_that_retire_take_their_fibres_along(history, seed):
+    order, mode, sizes, batches = history
+    fast = Fibres.none(mode, order)
+    for cells, by, residuals, counts in batches:
+        fast.put(fast.learn(cells, by, residuals, counts)[0])
+    gone = seed % order
+    keep = np.random.default_rng(seed).random(sizes[gone]) < 0.6
+    fewer = fast.kept(gone, keep)
+    old = every_cell(sizes, mode)
+    old = old[old[:, gone] < sizes[gone]]
+    old = old[keep[old[:, gone]]]
+    new = old.copy()
+    new[:, gone] = (np.cumsum(keep) - 1)[old[:, gone]]
+    if gone == mode:  # the labels of that mode are in no fibre
+        new = old
+    np.testing.assert_array_equal(fewer.recall(new), fast.recall(old))
+    if gone != mode:
+        kept = keep[fast.keys[:, gone if gone < mode else gone - 1]]
+        assert fewer.size == kept.sum()
+
+
+@given(history=histories())
+def test_copies_are_independent(history):
+    order, mode, _, batches = history
+    fast = Fibres.none(mode, order)
+    for cells, by, residuals, counts in batches:
+        change, _ = fast.learn(cells, by, residuals, counts)
+        other, before = fast.copy(), fast.numbers.tobytes()
+        other.put(change)
+        assert fast.numbers.tobytes() == before
+        fast.put(change)
+        assert fast.numbers.tobytes() == other.numbers.tobytes()

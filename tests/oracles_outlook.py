@@ -1,0 +1,100 @@
+"""The outlook and the memory of fibres, slow and obvious.  Imports nothing of the package.
+
+`numbers` are those of the labels of a mode, one for each position; what comes before a label is
+what has a smaller number.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from tests.oracles import z_row
+
+
+def before(numbers, i, seasons, recent=8):
+    """Positions of the labels before the i-th, nearest first, and of those some seasons ago."""
+    earlier = sorted((n, at) for at, n in enumerate(numbers) if n < numbers[i])[::-1]
+    place = {n: at for at, n in enumerate(numbers)}
+    return [at for _, at in earlier[:recent]], [place.get(numbers[i] - s) for s in seasons]
+
+
+def candidates(numbers, i, seasons, row, mean):
+    """What the i-th row may look like; `row` gives the rows before it."""
+    near, ago = before(numbers, i, seasons)
+    if not near:
+        return np.array([mean] * (7 + len(seasons)))
+    last = row(near[0])
+    found = [mean, last, *(sum(row(at) for at in near[:n]) / len(near[:n]) for n in (2, 4, 8))]
+    found.append(last + (last - row(near[1])) / 2 if len(near) > 1 else last)
+    found.append(last + (last - row(near[3])) / 3 if len(near) > 4 else last)
+    found += [last if at is None else row(at) for at in ago]
+    return np.array(found)
+
+
+def look(numbers, fresh, seasons, means, mean, weights):
+    """Rows and candidates of new labels, the earliest first: later ones look at earlier ones."""
+    rows, found = {}, {}
+    for i in sorted(fresh, key=lambda i: numbers[i]):
+        found[i] = candidates(numbers, i, seasons, lambda at: rows.get(at, means[at]), mean)
+        rows[i] = weights @ found[i]
+    return rows, found
+
+
+def best_on_simplex(gram, allowed=None):
+    """The smallest w' G w over weights that add up to one, by trying every support."""
+    which = [i for i in range(len(gram)) if allowed is None or allowed[i]]
+    least = np.inf
+    for n in range(1, len(which) + 1):
+        for support in itertools.combinations(which, n):
+            inside = np.linalg.pinv(gram[np.ix_(support, support)]).sum(axis=1)
+            if inside.sum() > 0.0 and (inside >= 0.0).all():
+                w = np.zeros(len(gram))
+                w[list(support)] = inside / inside.sum()
+                least = min(least, float(w @ gram @ w))
+    return least
+
+
+def faded(gram, errors, discount, fewest=8):
+    """The Gram matrix of errors with those of a batch; a few cells begin nothing."""
+    if len(errors) and (len(errors) >= fewest or gram.any()):
+        return discount * gram + sum(np.outer(e, e) for e in errors)
+    return gram
+
+
+def drifted(drift, count, moments):
+    for one in moments:
+        count = min(count + 1, 50)
+        drift = drift + (one - drift) / count
+    return drift, count
+
+
+def value(means, cell, mode=None, row=None):
+    """The model's value at a cell, with another row in one mode if that is given."""
+    if mode is None:
+        return z_row(means, cell, None).sum()
+    return z_row(means, cell, mode) @ row
+
+
+class FibreDict:
+    """A memory of fibres that writes down all residuals of each."""
+
+    def __init__(self, mode):
+        self.mode, self.seen = mode, {}
+
+    def key(self, cell):
+        return tuple(int(i) for m, i in enumerate(cell) if m != self.mode)
+
+    def recall(self, cell):
+        """Nothing, the last residual, a faded mean, the sum over one more than the count."""
+        seen = self.seen.get(self.key(cell), [])
+        if not seen:
+            return [0.0] * 4
+        fades = [0.7**age for age in range(len(seen))][::-1]
+        faded_mean = sum(f * r for f, (r, _) in zip(fades, seen, strict=True)) / sum(fades)
+        counted = [r for r, counts in seen if counts]
+        return [0.0, seen[-1][0], faded_mean, sum(counted) / (len(counted) + 1)]
+
+    def learn(self, cell, residual, counts):
+        self.seen.setdefault(self.key(cell), []).append((residual, counts))

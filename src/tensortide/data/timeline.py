@@ -69,8 +69,7 @@ class Timeline:
 
     def number(self, labels: Sequence[Any]) -> Positions:
         """Return labels as numbers on the line."""
-        dtype = DTYPES.get(self.kind, "int64")
-        return _numbers(np.array(list(labels), dtype), monthly=self.monthly)
+        return on_a_line(self.kind, labels, monthly=self.monthly)
 
     def after(self, fresh: Sequence[Any], first: int) -> Timeline:
         """Return the timeline with new labels, which stand at positions from `first` on."""
@@ -132,6 +131,15 @@ class Timeline:
             raise InputError(
                 f"{steps:,} steps after {newest} the calendar ends; ask for fewer."
             ) from None
+
+
+def on_a_line(kind: str, labels: Sequence[Any], *, monthly: bool = False) -> Positions:
+    """Return labels of an ordered kind as whole numbers.
+
+    >>> on_a_line("date", [dt.date(1970, 1, 2), dt.date(1970, 3, 1)]).tolist()
+    [1, 59]
+    """
+    return _numbers(np.array(list(labels), DTYPES.get(kind, "int64")), monthly=monthly)
 
 
 def month_ends(days: AnyArray) -> bool:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -117,8 +118,15 @@ def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | N
     try:
         values = model.predict(table, unknown=cast("Unknown", unknown))
     except InputError as error:
-        raise InputError(str(error).replace("pass unknown='nan'", "say --unknown nan")) from None
+        raise InputError(
+            str(error)
+            .replace("pass unknown='nan'", "say --unknown nan")
+            .replace("unknown='forecast'", "--unknown forecast")
+        ) from None
     answer = table.append_column("predicted", pa.array(values))
+    if unknown == "forecast":
+        never = np.isnan(model.predict(table, unknown="nan"))
+        answer = answer.append_column("forecast", pa.array(never))
     if out is not None:
         _write(answer, out)
     elif as_json:

@@ -216,7 +216,11 @@ def predict(
         str, typer.Argument(metavar="CELLS", help="A file with the label columns, or -.")
     ],
     unknown: Annotated[
-        str, typer.Option(help="Labels that the run has never seen: error, or nan.")
+        str,
+        typer.Option(
+            help="Labels that the run has never seen: error, nan, or forecast, which answers "
+            "those of the ordered mode and marks them in a column."
+        ),
     ] = "error",
     out: TableFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a cell.")] = False,
@@ -228,6 +232,34 @@ def predict(
     from tensortide.cli.inspect import predict as run_predict
 
     run_predict(run, cells, unknown=unknown, as_json=as_json, out=out)
+
+
+@app.command()
+def forecast(
+    run: RunFolder,
+    steps: Annotated[int, typer.Option(help="How many labels ahead.")],
+    mode: Annotated[
+        str | None, typer.Option(help="The mode that goes on, if it is not clear which.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODE=LABEL", help="Only these labels; may be said several times."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="File: .csv, .parquet, .arrow; or a picture: .png, .svg, .pdf."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a cell.")] = False,
+) -> None:
+    """Tell what is expected of the labels that come next: of tomorrow, next week, next month.
+
+    Example: tensortide forecast run --steps 14 -o ahead.csv
+    """
+    from tensortide.cli.forecast import run_forecast
+
+    run_forecast(run, steps=steps, mode=mode, where=where or (), out=out, as_json=as_json)
 
 
 @app.command()

@@ -39,8 +39,8 @@ def forecast_table(
     import pyarrow as pa
 
     along = mode_ahead(model, mode)
-    asked = None if isinstance(steps, str) or not hasattr(steps, "__len__") else list(steps)
-    n_labels = _check_steps(steps) if asked is None else len(asked)
+    asked = _labels_asked(steps)
+    n_labels = check_steps(steps) if asked is None else len(asked)
     fibres = _fibres(model, along, _chosen(model, along, where), n_labels, max_cells)
     outlook = Outlook(model, along)
     if asked is not None:
@@ -65,7 +65,8 @@ def forecast_table(
 
 def forecast_cells(model: Model, cells: Any) -> tuple[Floats, Flags]:
     """Return values of cells on the model's scale, and which of their labels never came."""
-    along = mode_ahead(model, None)
+    line = model.ahead.line
+    along = mode_ahead(model, None if line is None else line.mode)
     positions, fresh = model.modes.cells_or_new(cells, along)
     never = positions[:, along] >= len(model.modes.labels[along])
     if not never.any():
@@ -165,7 +166,12 @@ class Answers:
         return np.asarray((1.0 - share) * found[0] + share * found[1])
 
 
-def _check_steps(steps: Any) -> int:
+def _labels_asked(steps: Any) -> list[Any] | None:
+    return list(steps) if hasattr(steps, "__len__") and not isinstance(steps, str) else None
+
+
+def check_steps(steps: Any) -> int:
+    """Return how many labels ahead are asked for."""
     try:
         return check_count("steps", steps, least=1)
     except InputError:
@@ -188,8 +194,9 @@ def _chosen(model: Model, along: int, where: Mapping[str, Any] | None) -> dict[i
             raise InputError(
                 f"mode {name!r} is the one that is forecast; give its labels in place of steps."
             )
-        several = isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str)
-        chosen[mode] = np.unique(model.modes.positions_of(mode, wanted if several else [wanted]))
+        labels = _labels_asked(wanted)
+        wanted = [wanted] if labels is None else labels
+        chosen[mode] = np.unique(model.modes.positions_of(mode, wanted))
     return chosen
 
 
@@ -198,7 +205,7 @@ def _fibres(
 ) -> Positions:
     """Return the cells to be forecast: those that were observed, where that is known, else all."""
     others = [m for m in range(model.modes.order) if m != along]
-    keys = _observed(model, along)
+    keys = observed_fibres(model, along)
     if keys is not None:
         for column, m in enumerate(others):
             if m in chosen:
@@ -220,7 +227,7 @@ def _fibres(
     return np.insert(np.asarray(keys, np.int64), along, 0, axis=1)
 
 
-def _observed(model: Model, along: int) -> Any:
+def observed_fibres(model: Model, along: int) -> Any:
     """Return the positions in the other modes that were observed, None if that is not known."""
     fibres = model.ahead.fibres
     if fibres is not None and fibres.mode == along:

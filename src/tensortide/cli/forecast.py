@@ -6,64 +6,81 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from tensortide.cli.table_file import ENDINGS, write_table
-from tensortide.data.labels import label_column
+from tensortide.cli.options import LineJson, RunFolder
 from tensortide.errors import ARROW_ERRORS, InputError
-from tensortide.tracker.tracker import Tracker
 from tensortide.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tensortide.data.modes import Modes
+    from tensortide.online.reading import ReadOnlyModel
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 60  # rows that a person reads
 
 
-def run_forecast(
-    run: Path,
-    *,
-    steps: int,
-    mode: str | None,
-    where: Sequence[str],
-    out: Path | None,
-    as_json: bool,
+def forecast(
+    run: RunFolder,
+    steps: Annotated[int, typer.Option(help="How many labels ahead.")],
+    mode: Annotated[
+        str | None, typer.Option(help="The mode that goes on, if it is not clear which.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODE=LABEL", help="Only these labels; may be said several times."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="File: .csv, .parquet, .arrow; or a picture: .png, .svg, .pdf."
+        ),
+    ] = None,
+    as_json: LineJson = False,
 ) -> None:
-    """Print or write the values that are expected of the labels ahead."""
+    """Tell what is expected of the labels that come next: of tomorrow, next week, next month.
+
+    Example: tensortide forecast run --steps 14 -o ahead.csv
+    """
+    from tensortide.cli.table_file import ENDINGS, tell_written
+    from tensortide.tracker.tracker import Tracker
+
     endings = (*ENDINGS, *PICTURES)
     if out is not None and out.suffix.lower() not in endings:
         *most, last = endings
         raise InputError(f"{out}: the file must end with {', '.join(most)} or {last}.")
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
-    modes = model._require_model().modes
-    if out is not None and out.suffix.lower() in PICTURES:
-        from tensortide.report.figures.forecast import draw_forecast
-
-        if where:
-            raise InputError("a picture shows the largest series; --where goes with a table.")
-        draw_forecast(model, steps, mode, out, f"forecast of {run.resolve().name}")
-        print(f"{out}: {counted(steps, 'step')} ahead", file=sys.stderr)
-        return
     try:
-        found = model.forecast(steps, mode, where=_chosen(modes, where))
+        if out is not None and out.suffix.lower() in PICTURES:
+            _draw(model, steps, mode, where, out, f"forecast of {run.resolve().name}")
+            return
+        chosen = _chosen(model._require_model().modes, where or ())
+        found = model.forecast(steps, mode, where=chosen)
     except InputError as error:
         raise InputError(_in_words_of_the_command(str(error))) from None
     if out is not None:
-        write_table(found, out)
-        print(f"{out}: {found.num_rows:,} rows", file=sys.stderr)
+        tell_written(found, out)
     elif as_json:
         for row in found.to_pylist():
             print(json.dumps(row, default=str))
     else:
-        _print(found, Console(highlight=False))
+        _print(found)
+
+
+def _draw(
+    model: ReadOnlyModel, steps: int, mode: str | None, where: Any, out: Path, title: str
+) -> None:
+    from tensortide.report.figures.forecast import draw_forecast
+
+    if where:
+        raise InputError("a picture shows the largest series; --where goes with a table.")
+    draw_forecast(model, steps, mode, out, title)
+    print(f"{out}: {counted(steps, 'step')} ahead", file=sys.stderr)
 
 
 def _in_words_of_the_command(sentence: str) -> str:
@@ -98,14 +115,21 @@ def _chosen(modes: Modes, where: Sequence[str]) -> dict[str, list[Any]] | None:
 def _label(name: str, kind: str, text: str) -> Any:
     import pyarrow as pa
 
+    from tensortide.data.labels import label_column
+
     try:
         return pa.array([text]).cast(label_column(kind, []).type)[0].as_py()
     except ARROW_ERRORS:
         raise InputError(f"--where {name}={text}: mode {name!r} has {kind} labels.") from None
 
 
-def _print(found: pa.Table, console: Console) -> None:
+def _print(found: pa.Table) -> None:
     """Print the first rows as a table, and say how many more there are."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
     *modes, value, _ = found.column_names
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in modes:

@@ -375,9 +375,12 @@ class Modes:
             if encoded.fresh and not unknown_is_nan:
                 shown = ", ".join(repr(label) for label in encoded.fresh[:5])
                 more = f" and {len(encoded.fresh) - 5} more" if len(encoded.fresh) > 5 else ""
+                ahead = (
+                    "" if labels.kind in ("text", "boolean") else ", unknown='forecast' for values"
+                )
                 raise InputError(
                     f"mode {name!r} has no label {shown}{more}; pass unknown='nan' to get NaN "
-                    "for such cells."
+                    f"for such cells{ahead}."
                 )
             positions[:, mode] = encoded.positions
             unknown |= encoded.positions >= len(labels)

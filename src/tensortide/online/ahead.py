@@ -250,7 +250,7 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     the mean residual stands for all memories.
     """
     beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
-    if fibres is None or line is None:
+    if fibres is None or line is None or not len(positions):
         return values
     shares, recalling = beliefs.weights_known()
     mode = line.mode

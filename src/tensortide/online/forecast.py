@@ -195,8 +195,8 @@ def _chosen(model: Model, along: int, where: Mapping[str, Any] | None) -> dict[i
                 f"mode {name!r} is the one that is forecast; give its labels in place of steps."
             )
         labels = _labels_asked(wanted)
-        wanted = [wanted] if labels is None else labels
-        chosen[mode] = np.unique(model.modes.positions_of(mode, wanted))
+        one = [wanted] if labels is None else labels
+        chosen[mode] = np.unique(model.modes.positions_of(mode, one))
     return chosen
 
 

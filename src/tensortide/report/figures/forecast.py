@@ -37,7 +37,7 @@ def forecast_figure(model: ReadOnlyModel, steps: int = STEPS, mode: str | None =
         for trace in (dots, learned, coming):
             trace |= {"legendgroup": name, "showlegend": trace is learned}
         data += [dots, learned, coming] if np.isfinite(series.observed).any() else [learned, coming]
-    frame = layout("value", found.mode, top=30, bottom=44, height=380)
+    frame = layout(model.value, found.mode, top=30, bottom=44, height=380)
     frame["yaxis"] |= {"rangemode": "normal"}
     frame["shapes"] = [{
         "type": "rect", "xref": "x", "yref": "paper", "x0": known[-1], "x1": ahead[-1],
@@ -63,6 +63,8 @@ def draw_forecast(
         rows, columns, figsize=(5.5 * columns, 0.6 + 2.7 * rows), sharex=True, squeeze=False,
         layout="constrained",
     )  # fmt: skip
+    for axis in axes[:, 0]:
+        axis.set_ylabel(model.value)
     for k, axis in enumerate(axes.flat):
         if k < len(found.series):
             _panel(axis, found, found.series[k], style(k)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, losses, nowcast, peer, peers, startup, sweep, tracker
+from benchmarks import flat, forecast, losses, nowcast, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
@@ -13,6 +13,7 @@ PARTS = {
     "tracker": tracker.main,
     "nowcast": nowcast.main,
     "losses": losses.main,
+    "forecast": forecast.main,
     "peer": peer.main,
     "peers": peers.main,
 }

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import tensortide as tt
+from tensortide.core.steps.horizons import persistence
 from tensortide.core.tensor.packed import unpack
 from tensortide.online.horizon import Outlook
 from tests.models import fingerprint
@@ -59,10 +60,11 @@ def by_cell(table, value="value"):
 def test_one_step_ahead_is_what_is_predicted_before_learning(method, fibres, tmp_path):
     x = truth()
     model = learned(method, fibres, x)
-    batch = records(x, [DAYS - 1], skip=99)
-    ahead = model.forecast(1)
+    batch = records(x, [DAYS - 1])
     expected = by_cell(model.surprise(batch), "expected")
-    assert by_cell(ahead) == expected
+    ahead = by_cell(model.forecast(1))
+    assert expected == {cell: ahead[cell] for cell in expected}  # bit by bit
+    assert len(expected) > 8
     model.save(tmp_path / "m.tide")
     assert tt.load(tmp_path / "m.tide").forecast(3).equals(model.forecast(3))
     values = np.array(
@@ -143,34 +145,42 @@ def test_weights_are_the_best_ones_in_hindsight(fibres):
     assert missed(np.concatenate([mixed, recalling])) <= 1.02 * best.fun
 
 
-def test_without_history_the_memory_of_fibres_fades_towards_its_mean():
-    """Economy with fibres: the weight of the last residual goes over to the mean of all."""
+def test_without_history_memories_fade_towards_the_mean_as_they_did():
+    """Economy with fibres: how much of a residual is left after a step is a regression."""
+    rng = np.random.default_rng(0)
+    missed, recalled = rng.normal(size=(50, 3)), rng.normal(size=(50, 4))
+    recalled[:, 0], weights = 0.0, np.array([0.5, 0.2, 0.3])
+    missed += 0.6 * recalled[:, 1:2] + 0.4 * recalled[:, 3:]
+    both = np.hstack([missed, recalled])
+    beyond = recalled[:, 1] - recalled[:, 3]
+    slope = np.linalg.lstsq(beyond[:, None], missed @ weights - recalled[:, 3], rcond=None)[0][0]
+    assert 0.3 < slope < 0.9
+    assert persistence(both.T @ both, weights) == pytest.approx(slope)
     model = learned("gocpte", True)
-    plain = Outlook(model._model, 2)
-    cells = np.array([[0, 0, 0], [3, 2, 0]])
-    line = plain.line
-    later = [DAY0 + dt.timedelta(DAYS - 2 + 7 * k) for k in (200, 400)]
-    far = [plain.values(cells, label) for label in later]
-    np.testing.assert_allclose(far[0], far[1], rtol=1e-9, atol=1e-9)
-    plain._fibres = None
-    rest = far[0] - plain.values(cells, later[0])
-    _, recalling = plain._beliefs.weights_ahead()
-    mean = model._model.ahead.fibres.recall(cells)[:, 3]
-    np.testing.assert_allclose(rest, recalling[1:].sum() * mean, rtol=1e-6, atol=1e-9)
-    assert line.horizon(int(line.number([later[0]])[0])) == 1400
+    ahead, cells = Outlook(model._model, 2), np.array([[0, 0, 0], [3, 2, 0]])
+    label = DAY0 + dt.timedelta(DAYS - 2 + 4)
+    found = ahead.values(cells, label)
+    mixed, recalling = ahead._beliefs.weights_ahead()
+    left = persistence(ahead._beliefs.ahead, mixed) ** 3
+    known = model._model.ahead.fibres.recall(cells)
+    faded = known[:, 1:3] @ recalling[1:3] * left + known[:, 3] * recalling[1:3].sum() * (1 - left)
+    ahead._fibres = None
+    rest = found - ahead.values(cells, label)
+    np.testing.assert_allclose(rest, faded + known[:, 3] * recalling[3], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("method", "fibres"), KINDS)
 def test_forecasts_are_free_of_scale_and_change_nothing(method, fibres):
     x = truth()
-    model, large = learned(method, fibres, x), learned(method, fibres, 1e6 * x)
+    model, large = learned(method, fibres, x), learned(method, fibres, 2.0**30 * x)
     before = fingerprint(model)
     ahead = model.forecast(70)
     assert fingerprint(model) == before
     values = ahead["value"].to_numpy()
     assert np.isfinite(values).all()
     scaled = large.forecast(70)["value"].to_numpy()
-    np.testing.assert_allclose(scaled / 1e6, values, rtol=1e-5, atol=1e-6 * np.abs(values).max())
+    # rounding moves the weights of candidates that are nearly as good as each other
+    np.testing.assert_allclose(scaled / 2.0**30, values, rtol=0.01, atol=0.01 * values.std())
 
 
 def test_a_season_goes_on():
@@ -193,12 +203,16 @@ def month_end(month):
 
 UTC = dt.UTC
 LABELS = {
-    "days": ([dt.date(2026, 2, d) for d in (25, 26, 27)], [dt.date(2026, 2, 28), dt.date(2026, 3, 1)]),
+    "days": (
+        [dt.date(2026, 2, d) for d in (25, 26, 27)], [dt.date(2026, 2, 28), dt.date(2026, 3, 1)]
+    ),
     "weeks": (
         [dt.date(2026, 1, 5) + dt.timedelta(7 * k) for k in range(4)],
         [dt.date(2026, 2, 2), dt.date(2026, 2, 9)],
     ),
-    "months": ([dt.date(2025, m, 1) for m in (10, 11, 12)], [dt.date(2026, 1, 1), dt.date(2026, 2, 1)]),
+    "months": (
+        [dt.date(2025, m, 1) for m in (10, 11, 12)], [dt.date(2026, 1, 1), dt.date(2026, 2, 1)]
+    ),
     "month ends": ([month_end(m) for m in (10, 11, 12)], [month_end(13), month_end(14)]),
     "quarters": (
         [dt.date(2025, m, 15) for m in (1, 4, 7)], [dt.date(2025, 10, 15), dt.date(2026, 1, 15)]

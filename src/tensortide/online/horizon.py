@@ -8,12 +8,13 @@ the cells of the history, where there is one; else on the rows, each by its prec
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensortide.arrays import Floats, Positions
-from tensortide.core.kernels.dense import times_thin
+from tensortide.core.kernels.entries import predict_cells
 from tensortide.core.steps.horizons import (
     BASIC,
     FARTHEST,
@@ -57,16 +58,12 @@ class Outlook:
         """Return the values of cells at a label ahead; their position in the mode is not read."""
         number = self.line.number([label])
         horizon = self.line.horizon(int(number[0]))
-        products = np.ones((len(cells), self._model.rank))
-        for mode, rows in enumerate(self._model.rows()):
-            if mode != self.line.mode:
-                products *= rows[cells[:, mode]]
         if horizon == 1:
-            return self._next(cells, products, label)
+            return self._next(cells, label)
         mixed, recalling = self._weigh(min(horizon, FARTHEST))
         sight = self.line.sight(number, horizon)
         row = mixed @ sight.candidates(self._rows, self._mean[None])[0]
-        values = times_thin(products, row[None])[:, 0]
+        values = self._with_row(cells, row)
         if self._fibres is None:
             return values
         if self._past is not None:
@@ -76,14 +73,24 @@ class Outlook:
         left = persistence(self._beliefs.ahead, mixed)
         return values + weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
 
-    def _next(self, cells: Positions, products: Floats, label: Any) -> Floats:
+    def _next(self, cells: Positions, label: Any) -> Floats:
         """Return what the model says of the next label before it learns it."""
         mixed, recalling = self._beliefs.weights_ahead()
         before = self._told.before(self._told.number([label]))
-        values = (products * (mixed @ before.candidates(0, self._rows, self._mean))).sum(axis=1)
+        values = self._with_row(cells, mixed @ before.candidates(0, self._rows, self._mean))
         if self._fibres is not None:
             values += weighted(self._fibres.recall(cells), recalling)
-        return np.asarray(values)
+        return values
+
+    def _with_row(self, cells: Positions, row: Floats) -> Floats:
+        """Return the values of cells whose label along the mode has a row, as a step adds up."""
+        rows = [row[None] if m == self.line.mode else r for m, r in enumerate(self._model.rows())]
+        places = np.ascontiguousarray(cells, np.int32)
+        places[:, self.line.mode] = 0
+        firsts = np.array([0, *accumulate(map(len, rows))])
+        values = np.empty(len(cells))
+        predict_cells(places, firsts, np.concatenate(rows), values)
+        return values
 
     def _weigh(self, horizon: int) -> tuple[Floats, Floats]:
         """Return the weights of candidates and of memories at a horizon."""

@@ -1,8 +1,8 @@
 """Forecasts from rolling origins on simulated streams, beside what anybody would try first.
 
-Each model learns a stream slice by slice; from every fourth slice on it forecasts 14 steps.  Rivals,
-for each series: its last value, its value one or two weeks ago, its mean.  A figure is the error of
-a model (root mean square over all origins and cells that were observed) as a share of that of the
+Each model learns a stream slice by slice; at every fourth slice it forecasts 14 steps.  Rivals, for
+each series: its last value, its value one or two weeks ago, its mean.  A figure is the error of a
+model (root mean square over all origins and cells that were observed) as a share of that of the
 best rival in hindsight, at that horizon.
 """
 

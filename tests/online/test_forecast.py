@@ -382,3 +382,14 @@ def test_a_run_forecasts_as_its_model(tmp_path):
         held = run.model.forecast(5)
     with tt.Tracker.open(tmp_path / "run", read_only=True) as run:
         assert run.model.forecast(5).equals(held)
+
+
+def test_of_many_cells_some_judge(monkeypatch):
+    """The weights come from every second cell, and are about the same."""
+    model = learned()
+    every = model.forecast(5)["value"].to_numpy()
+    monkeypatch.setattr("tensortide.online.past_cells.MOST_JUDGES", 200)
+    some = model.forecast(5)["value"].to_numpy()
+    assert not np.array_equal(every, some)
+    assert np.array_equal(every[::5], some[::5])  # one step ahead is not judged by them
+    np.testing.assert_allclose(some, every, rtol=0.2, atol=0.2 * every.std())

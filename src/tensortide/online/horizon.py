@@ -8,6 +8,7 @@ the cells of the history, where there is one; else on the rows, each by its prec
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,6 @@ class Outlook:
         self._rows = model.rows()[mode]
         self._mean = model.factors.means()[mode]
         self._n_candidates = BASIC + 2 * len(self.line.periods)
-        listed = model.store is not None and not model.rules.absent_zero
-        self._past = PastCells(model, self.line) if listed else None
         self._weights: list[tuple[Floats, Floats]] = []
         self._grams = pooled(self._errors())
 
@@ -72,6 +71,12 @@ class Outlook:
         mixed, one_ahead = self._beliefs.weights_ahead()
         left = persistence(self._beliefs.ahead, mixed)
         return values + weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
+
+    @cached_property
+    def _past(self) -> PastCells | None:
+        """The cells that judge; where zeros are not listed, rows do."""
+        listed = self._model.store is not None and not self._model.rules.absent_zero
+        return PastCells(self._model, self.line) if listed else None
 
     def _next(self, cells: Positions, label: Any) -> Floats:
         """Return what the model says of the next label before it learns it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
-from tensortide.core.steps.horizons import Judges, run_on
+from tensortide.core.steps.horizons import LOOKED, Judges, run_on
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.factors import values_at
 from tensortide.core.tensor.fibres import Fibres
@@ -17,6 +17,9 @@ from tensortide.data.timeline import Timeline
 
 if TYPE_CHECKING:
     from tensortide.online.model import Model
+
+
+MOST_JUDGES = 100_000  # cells of the newest labels that judge; of more, every n-th one does
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,12 @@ class PastCells:
         place = np.full(len(labels), -1)
         place[line.places] = np.arange(len(line.places))
         order = np.argsort(place[cells[:, line.mode]], kind="stable")
+        newest = np.count_nonzero(place[cells[:, line.mode]] >= len(line.places) - LOOKED)
+        order = order[:: -(-newest // MOST_JUDGES) or 1]
         self._cells, self._values = cells[order], values[order]
         placed = place[self._cells[:, line.mode]]
         self._bounds = np.searchsorted(placed, np.arange(len(line.places) + 1))
-        self._products = np.ones((len(cells), model.rank))
+        self._products = np.ones((len(order), model.rank))
         for mode, factor in enumerate(rows):
             if mode != line.mode:
                 self._products *= factor[self._cells[:, mode]]

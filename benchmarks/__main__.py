@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import counts, flat, losses, nowcast, peer, peers, startup, sweep, tracker
+from benchmarks import counts, flat, forecast, losses, nowcast, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
@@ -14,6 +14,7 @@ PARTS = {
     "nowcast": nowcast.main,
     "losses": losses.main,
     "counts": counts.main,
+    "forecast": forecast.main,
     "peer": peer.main,
     "peers": peers.main,
 }

@@ -6,6 +6,8 @@ a colour differ by line.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,30 @@ def cut_off(axis: Any, low: float, high: float, note: str, *, above: bool) -> No
     axis.text(0.99, 0.97 if above else 0.03, note, fontsize=8, ha="right",
               va="top" if above else "baseline", transform=axis.transAxes,
               bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+
+
+def are_dates(labels: Sequence[Any]) -> bool:
+    """Tell whether all labels are dates or times."""
+    return all(isinstance(label, dt.date) for label in labels)  # a datetime is a date, too
+
+
+def place_ticks(axis: Any, labels: Sequence[Any]) -> None:
+    """Write dates out, few enough not to run into each other, and no halves of whole numbers."""
+    from matplotlib import dates, ticker
+
+    if not are_dates(labels):
+        axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+        return
+    untyped: Any = dates
+    span = max(labels) - min(labels)
+    places = untyped.AutoDateLocator(minticks=3, maxticks=6)
+    form = "%Y-%m-%d"
+    if isinstance(labels[0], dt.datetime) and span < dt.timedelta(days=3):
+        form = "%m-%d %H:%M"
+    elif span < dt.timedelta(days=5):
+        places = untyped.DayLocator()
+    axis.xaxis.set_major_locator(places)
+    axis.xaxis.set_major_formatter(untyped.DateFormatter(form))
 
 
 def save_picture(figure: Any, *files: Path) -> None:

@@ -13,7 +13,7 @@ import tensortide as tt
 from tensortide.report.pages.run import report_html, write_report
 from tensortide.simulate.hospital import admissions
 
-SECTIONS = ("what", "growth", "fit", "components", "surprises", "settings")
+SECTIONS = ("what", "growth", "fit", "forecast", "components", "surprises", "settings")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 LAST_RESORT = 600_000.0  # ms; ends a hang, and is far from what a busy machine needs
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
@@ -106,6 +106,20 @@ def test_the_page_links_to_nothing(pages):
     shell = re.sub(r'<script type="text/plain" id="plotly">.*?</script>', "", text, flags=re.S)
     assert "http" not in shell
     assert not re.search(r"\b(src|href)=", shell.replace('href="data:,"', ""))
+
+
+def test_what_has_not_come_is_marked_as_forecast(pages, tmp_path):
+    for name, kept in (("full", True), ("economy", False)):
+        text = (pages / f"{name}.html").read_text(encoding="utf-8")
+        assert "a forecast of labels that have not come" in " ".join(text.split())
+        assert ("Dots: values as reported" in text) is kept
+        assert '"text":"forecast"' in text
+    options = {"modes": ["who", "day"], "value": "count"}
+    with tt.Tracker.create(tmp_path / "r", 1, prior="paper", **options) as run:
+        run.ingest({"who": ["a", "b"] * 2, "day": [1, 1, 2, 2], "count": [1.0, 2.0, 1.5, 3.0]})
+        text = report_html(run)
+    assert "This run has no forecast" in text
+    assert "forecast-figure" not in text
 
 
 def test_surprises_are_there_only_where_they_are_kept(pages):

@@ -54,6 +54,23 @@ def test_a_component_has_a_panel_for_each_mode(run):
         tt.plots.labels(run.model)
 
 
+def test_a_forecast_goes_on_where_the_largest_series_end(run):
+    figure = tt.plots.forecast(run, 3)
+    assert len(figure.data) == 12  # reported, learned and forecast of four series
+    reported, learned, coming = figure.data[:3]
+    place, age, delay = learned.name.split(", ")
+    where = {"place": place, "age": age, "delay": int(delay)}
+    ahead = run.model.forecast(3, "date", where=where)
+    assert list(coming.x[1:]) == [str(day) for day in ahead["date"].to_pylist()]
+    np.testing.assert_allclose(coming.y[1:], ahead["value"].to_numpy(), atol=1e-6)
+    assert coming.line.dash == "dash"
+    assert figure.layout.shapes[0].x0 == reported.x[-1] == learned.x[-1]
+    cells = {"place": [place], "age": [age], "date": [learned.x[-1]], "delay": [int(delay)]}
+    assert learned.y[-1] == pytest.approx(run.model.predict(cells)[0], abs=1e-6)
+    with pytest.raises(tt.InputError, match="steps must be a whole number"):
+        tt.plots.forecast(run, 0)
+
+
 def test_a_model_shows_itself_in_a_notebook(run):
     html = run.model._repr_html_()
     assert "12 place" in html or "place" in html

@@ -1,18 +1,17 @@
-"""`tensortide info`, `components`, `predict` and `check`: read a run."""
+"""`tensortide info`, `components` and `check`: read a run."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tensortide.cli.table_file import write_csv, write_table
-from tensortide.errors import FileError, InputError
+from tensortide.cli.table_file import tell_written
+from tensortide.errors import FileError
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.summary import summarise
 from tensortide.tracker.tracker import Tracker
@@ -21,8 +20,6 @@ from tensortide.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from tensortide.online.reading import Unknown
 
 
 def show_info(run: Path, *, as_json: bool) -> None:
@@ -78,7 +75,7 @@ def show_components(run: Path, *, top: int, as_json: bool, out: Path | None) -> 
         model = tracker.model
     found = model.components(top=top)
     if out is not None:
-        _write(found, out)
+        tell_written(found, out)
         return
     if as_json:
         print(json.dumps(found.to_pylist()))
@@ -103,35 +100,6 @@ def print_components(found: pa.Table, console: Console) -> None:
         ]
         table.add_row(str(component + 1), f"{mine[0]['weight']:,.4g}", *cells)
     console.print(table)
-
-
-def predict(run: Path, cells: str, *, unknown: str, as_json: bool, out: Path | None) -> None:
-    """Print or write the model's values at the cells of a file."""
-    import pyarrow as pa
-
-    from tensortide.sources.cells import read_cells
-
-    with Tracker.open(run, read_only=True) as tracker:
-        model = tracker.model
-    table = read_cells(model._require_model().modes, cells)
-    try:
-        values = model.predict(table, unknown=cast("Unknown", unknown))
-    except InputError as error:
-        raise InputError(str(error).replace("pass unknown='nan'", "say --unknown nan")) from None
-    answer = table.append_column("predicted", pa.array(values))
-    if out is not None:
-        _write(answer, out)
-    elif as_json:
-        for row in answer.to_pylist():
-            row["predicted"] = None if row["predicted"] != row["predicted"] else row["predicted"]
-            print(json.dumps(row, default=str))
-    else:
-        write_csv(answer, sys.stdout.buffer)
-
-
-def _write(table: pa.Table, out: Path) -> None:
-    write_table(table, out)
-    print(f"{out}: {table.num_rows:,} rows", file=sys.stderr)
 
 
 def check(run: Path, *, as_json: bool) -> None:

@@ -11,7 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from tensortide.cli.entry import INTERRUPTED, tell_stopped
+from tensortide.cli.forecast import forecast
 from tensortide.cli.nowcast import nowcast
+from tensortide.cli.options import AsJson, RunFolder, TableFile
+from tensortide.cli.predict import predict
 from tensortide.errors import TensortideError
 
 app = typer.Typer(
@@ -175,13 +178,6 @@ def track(
     )
 
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.")]
-TableFile = Annotated[
-    Path | None, typer.Option("-o", "--out", help="File: .csv, .parquet or .arrow.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-
-
 @app.command()
 def info(run: RunFolder, as_json: AsJson = False) -> None:
     """Tell what a run has seen and how well it fits, also while it is being written.
@@ -209,25 +205,8 @@ def components(
     show_components(run, top=top, as_json=as_json, out=out)
 
 
-@app.command()
-def predict(
-    run: RunFolder,
-    cells: Annotated[
-        str, typer.Argument(metavar="CELLS", help="A file with the label columns, or -.")
-    ],
-    unknown: Annotated[
-        str, typer.Option(help="Labels that the run has never seen: error, or nan.")
-    ] = "error",
-    out: TableFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a cell.")] = False,
-) -> None:
-    """Give the model's values at the cells of a file, as CSV.
-
-    Example: tensortide predict run cells.csv -o values.csv
-    """
-    from tensortide.cli.inspect import predict as run_predict
-
-    run_predict(run, cells, unknown=unknown, as_json=as_json, out=out)
+app.command()(predict)
+app.command()(forecast)
 
 
 @app.command()

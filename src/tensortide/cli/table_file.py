@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,12 @@ def write_table(table: pa.Table, out: Path) -> None:
     writers = (write_csv, parquet.write_table, feather.write_feather)
     with writing(out) as file:
         writers[ENDINGS.index(out.suffix.lower())](table, file)
+
+
+def tell_written(table: pa.Table, out: Path) -> None:
+    """Write a table and say so."""
+    write_table(table, out)
+    print(f"{out}: {table.num_rows:,} rows", file=sys.stderr)
 
 
 def write_csv(table: pa.Table, file: Any) -> None:

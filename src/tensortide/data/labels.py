@@ -15,6 +15,8 @@ from tensortide.arrays import AnyArray, Flags, Positions
 from tensortide.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tensortide.data.tables import Column
 
 
@@ -195,6 +197,22 @@ class NamedLabels:
     def copy(self) -> NamedLabels:
         """Return an independent copy."""
         return NamedLabels(self.kind, self._labels)
+
+
+def label_column(kind: str, labels: Sequence[Any]) -> pa.Array:
+    """Return labels of a kind as a column that is read as that kind again.
+
+    >>> str(label_column("datetime UTC", [dt.datetime(2026, 1, 1)]).type)
+    'timestamp[us, tz=UTC]'
+    """
+    import pyarrow as pa
+
+    types = {
+        "text": pa.string(), "integer": pa.int64(), "position": pa.int64(),
+        "boolean": pa.bool_(), "date": pa.date32(), "datetime": pa.timestamp("us"),
+        "datetime UTC": pa.timestamp("us", "UTC"),
+    }  # fmt: skip
+    return pa.array(labels, types[kind])
 
 
 def _by_appearance(codes: Positions, some: list[int], n_distinct: int) -> list[int]:

@@ -180,6 +180,39 @@ class Modes:
             raise InputError(f"mode {name!r} has no label {int(position)!r}.")
         return positions.astype(np.int64)
 
+    def positions_or_new(self, mode: int, wanted: Sequence[Any]) -> tuple[Positions, list[Any]]:
+        """Return the positions of labels of one mode; those never seen get the next ones."""
+        labels, name = self.labels[mode], self.names[mode]
+        if not len(wanted):
+            raise InputError(f"the list of labels of mode {name!r} is empty.")
+        if isinstance(labels, NamedLabels):
+            encoded = labels.encode(Table({name: wanted}).labels(name), name)
+            return encoded.positions, encoded.fresh
+        asked = check_positions(np.asarray(wanted)[:, None].repeat(2, axis=1), f"mode {name!r}")
+        return _numbered_anew(asked[:, 0], len(labels))
+
+    def cells_or_new(self, cells: Any, mode: int) -> tuple[Positions, list[Any]]:
+        """Return the positions of cells, whose labels of one mode may be new, and those labels."""
+        if is_table(cells):
+            table = Table(cells)
+            named = self._named_labels()
+            table.require(self.names)
+            if not table.n_records:
+                return np.empty((0, self.order), np.int64), []
+            encoded = named[mode].encode(table.labels(self.names[mode]), self.names[mode])
+            known = {n: c for n, c in table.columns.items() if n != self.names[mode]}
+            rest = self._cells_of_table(Table(known), but=mode)
+            rest[:, mode] = encoded.positions
+            return rest, encoded.fresh
+        positions = check_positions(cells, "cells")
+        beyond = positions[:, mode : mode + 1].copy() if positions.shape[1] == self.order else None
+        if beyond is None:
+            return self.cells(positions), []
+        positions[:, mode] = 0
+        positions = self.cells(positions)
+        positions[:, mode], fresh = _numbered_anew(beyond[:, 0], self.shape[mode])
+        return positions, fresh
+
     def label(self, mode: int, position: int, arrival: Arrival) -> Any:
         """Return the label at a position of a mode, which may be one that has just come."""
         labels, old = self.labels[mode], arrival.old_shape[mode]
@@ -330,19 +363,33 @@ class Modes:
                 f"{' x '.join(map(str, shape))}."
             )
 
-    def _cells_of_table(self, table: Table, *, unknown_is_nan: bool) -> Positions:
-        positions = np.empty((table.n_records, self.order), np.int64)
+    def _cells_of_table(
+        self, table: Table, *, unknown_is_nan: bool = False, but: int | None = None
+    ) -> Positions:
+        positions = np.zeros((table.n_records, self.order), np.int64)
         unknown = np.zeros(table.n_records, bool)
         for mode, (name, labels) in enumerate(zip(self.names, self._named_labels(), strict=True)):
+            if mode == but:
+                continue
             encoded = labels.encode(table.labels(name), name)
             if encoded.fresh and not unknown_is_nan:
                 shown = ", ".join(repr(label) for label in encoded.fresh[:5])
                 more = f" and {len(encoded.fresh) - 5} more" if len(encoded.fresh) > 5 else ""
+                ahead = (
+                    "" if labels.kind in ("text", "boolean") else ", unknown='forecast' for values"
+                )
                 raise InputError(
                     f"mode {name!r} has no label {shown}{more}; pass unknown='nan' to get NaN "
-                    "for such cells."
+                    f"for such cells{ahead}."
                 )
             positions[:, mode] = encoded.positions
             unknown |= encoded.positions >= len(labels)
         positions[unknown] = -1
         return positions
+
+
+def _numbered_anew(positions: Positions, size: int) -> tuple[Positions, list[Any]]:
+    """Return positions with those from `size` on in a row without gaps, and what they stand for."""
+    fresh = np.unique(positions[positions >= size])
+    later = size + np.searchsorted(fresh, positions)
+    return np.where(positions < size, positions, later), fresh.tolist()

@@ -7,6 +7,8 @@ step finds the labels before a new one without looking at all.
 
 from __future__ import annotations
 
+import calendar
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from tensortide.arrays import AnyArray, Positions
+from tensortide.core.steps.horizons import SEASONS, Sight
 from tensortide.core.steps.outlook import RECENT, Neighbours
 from tensortide.data.labels import DTYPES, Labels
+from tensortide.errors import InputError
 
 DATED = ("date", "datetime", "datetime UTC")
 ORDERED = ("position", "integer", *DATED)
@@ -65,8 +69,7 @@ class Timeline:
 
     def number(self, labels: Sequence[Any]) -> Positions:
         """Return labels as numbers on the line."""
-        dtype = DTYPES.get(self.kind, "int64")
-        return _numbers(np.array(list(labels), dtype), monthly=self.monthly)
+        return on_a_line(self.kind, labels, monthly=self.monthly)
 
     def after(self, fresh: Sequence[Any], first: int) -> Timeline:
         """Return the timeline with new labels, which stand at positions from `first` on."""
@@ -85,6 +88,77 @@ class Timeline:
         found = np.minimum(np.searchsorted(self.numbers, wanted), len(self.numbers) - 1)
         ago = np.where(self.numbers[found] == wanted, self.places[found], -1)
         return Neighbours(recent, ago)
+
+    def horizon(self, number: int) -> int:
+        """Return how many steps a number lies ahead of the newest label."""
+        return max(-((int(self.numbers[-1]) - number) // self.unit), 1)
+
+    def season_numbers(self, numbers: Positions, horizon: int) -> Positions:
+        """Return the numbers one and more whole seasons before some that are a horizon away."""
+        periods = np.array(self.periods, np.int64)
+        lags = periods[:, None] * (-(-horizon // periods[:, None]) + np.arange(SEASONS))
+        return np.asarray(numbers[:, None, None] - self.unit * lags)
+
+    def cutoff(self, numbers: Positions, horizon: int) -> Positions:
+        """Return the numbers before which labels are known some steps before others."""
+        return numbers - self.unit * (horizon - 1)
+
+    def sight(self, numbers: Positions, horizon: int) -> Sight:
+        """Return what is known of some numbers on the line some steps before them."""
+        known = np.searchsorted(self.numbers, self.cutoff(numbers, horizon))
+        at = known[:, None] - 1 - np.arange(RECENT)
+        recent = np.where(at >= 0, self.places[np.maximum(at, 0)], -1)
+        wanted = self.season_numbers(numbers, horizon)
+        found = np.minimum(np.searchsorted(self.numbers, wanted), len(self.numbers) - 1)
+        seasons = np.where(self.numbers[found] == wanted, self.places[found], -1)
+        return Sight(horizon=horizon, recent=recent, seasons=seasons, known=known)
+
+    def labels_ahead(self, labels: Labels, steps: int) -> list[Any]:
+        """Return the next labels after the newest one, in the usual distance."""
+        last, newest = int(self.numbers[-1]), labels.label(int(self.places[-1]))
+        moves = [self.unit * step for step in range(1, steps + 1)]
+        if self.kind not in DATED:
+            if last + moves[-1] >= 2**63:
+                raise InputError(f"{steps:,} steps after {newest} numbers end; ask for fewer.")
+            return [last + move for move in moves]
+        try:
+            if self.monthly:
+                end = month_ends(labels.array())
+                return [_in_month(last + move, newest.day, at_end=end) for move in moves]
+            one = dt.timedelta(days=1) if self.kind == "date" else dt.timedelta(microseconds=1)
+            return [newest + move * one for move in moves]
+        except (OverflowError, ValueError):
+            raise InputError(
+                f"{steps:,} steps after {newest} the calendar ends; ask for fewer."
+            ) from None
+
+
+def on_a_line(kind: str, labels: Sequence[Any], *, monthly: bool = False) -> Positions:
+    """Return labels of an ordered kind as whole numbers.
+
+    >>> on_a_line("date", [dt.date(1970, 1, 2), dt.date(1970, 3, 1)]).tolist()
+    [1, 59]
+    """
+    return _numbers(np.array(list(labels), DTYPES.get(kind, "int64")), monthly=monthly)
+
+
+def month_ends(days: AnyArray) -> bool:
+    """Tell whether dates are the last days of their months, of more than one length.
+
+    >>> month_ends(np.array(["2026-01-31", "2026-02-28"], "datetime64[D]"))
+    True
+    """
+    months = days.astype("datetime64[M]")
+    first = (days - months.astype("datetime64[D]")).astype(int)
+    last = ((months + 1).astype("datetime64[D]") - days).astype(int)
+    return bool((last == 1).all() and (np.ptp(first) > 0 or first[0] == 30))
+
+
+def _in_month(number: int, day: int, *, at_end: bool) -> dt.date:
+    """Return the date in a month that is counted from 1970 on; the last day if it is shorter."""
+    year, month = 1970 + number // 12, number % 12 + 1
+    longest = calendar.monthrange(year, month)[1]
+    return dt.date(year, month, longest if at_end else min(day, longest))
 
 
 def usual_periods(kind: str, unit: int, *, monthly: bool = False) -> tuple[int, ...]:

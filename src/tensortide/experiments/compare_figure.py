@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tensortide.experiments.compare import PAPER, Result, Task
 from tensortide.experiments.cut_table import Steps
-from tensortide.palette import cut_off, line_style, plotting, save_picture
+from tensortide.palette import are_dates, cut_off, line_style, place_ticks, plotting, save_picture
 
 
 def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title: str) -> None:
@@ -38,34 +37,11 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
         axis.set_xlabel(_axis_label(task, steps.labels))
         axis.set_ylabel("error |x - y| / |x|")
         axis.grid(alpha=0.3)
-        _place_ticks(axis, steps.labels)
+        place_ticks(axis, steps.labels)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=6, fontsize=9)
     figure.suptitle(f"{title}: {len(done)} methods, rank {task.rank}", fontsize=11)
     save_picture(figure, file)
-
-
-def _is_date(labels: Sequence[Any]) -> bool:
-    return all(isinstance(label, dt.date) for label in labels)  # a datetime is a date, too
-
-
-def _place_ticks(axis: Any, labels: Sequence[Any]) -> None:
-    """Write dates out, few enough not to run into each other, and no halves of whole numbers."""
-    from matplotlib import dates, ticker
-
-    if not _is_date(labels):
-        axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-        return
-    untyped: Any = dates
-    span = max(labels) - min(labels)
-    places = untyped.AutoDateLocator(minticks=3, maxticks=6)
-    form = "%Y-%m-%d"
-    if isinstance(labels[0], dt.datetime) and span < dt.timedelta(days=3):
-        form = "%m-%d %H:%M"
-    elif span < dt.timedelta(days=5):
-        places = untyped.DayLocator()
-    axis.xaxis.set_major_locator(places)
-    axis.xaxis.set_major_formatter(untyped.DateFormatter(form))
 
 
 def _is_number(labels: Sequence[Any]) -> bool:
@@ -74,11 +50,11 @@ def _is_number(labels: Sequence[Any]) -> bool:
 
 def _along(labels: Sequence[Any]) -> Sequence[Any]:
     """Return where the steps stand: their dates or numbers, else one, two, three."""
-    return labels if _is_date(labels) or _is_number(labels) else range(1, len(labels) + 1)
+    return labels if are_dates(labels) or _is_number(labels) else range(1, len(labels) + 1)
 
 
 def _axis_label(task: Task, labels: Sequence[Any]) -> str:
-    if _is_date(labels) or _is_number(labels):
+    if are_dates(labels) or _is_number(labels):
         return task.step_by
     return f"steps after preparation (one for each {task.step_by})"
 

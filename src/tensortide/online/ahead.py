@@ -203,6 +203,25 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     return Next(replace(change, coming=coming, news=news), beliefs, line, fibres)
 
 
+def seen_along(model: Model, mode: int) -> tuple[Beliefs, Timeline, Fibres | None]:
+    """Return what a step would know of a mode, should it be the one that grows."""
+    beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
+    if line is None or line.mode != mode:
+        return _turn(model, beliefs, mode, fibres=fibres is not None)
+    return beliefs, line, fibres
+
+
+def counted_anew(model: Model, told: Timeline) -> Timeline:
+    """Return the timeline as all labels suggest it: the first ones may have been too few."""
+    line = _with_found_period(
+        Timeline.first(told.mode, model.modes.labels[told.mode]), model.factors
+    )
+    if (line.unit, line.monthly) != (told.unit, told.monthly):
+        return line
+    more = [period for period in told.periods if period not in line.periods]
+    return replace(line, periods=(*line.periods, *more))
+
+
 def _turn(
     model: Model, beliefs: Beliefs, mode: int, *, fibres: bool
 ) -> tuple[Beliefs, Timeline, Fibres | None]:
@@ -233,7 +252,7 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     the mean residual stands for all memories.
     """
     beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
-    if fibres is None or line is None:
+    if fibres is None or line is None or not len(positions):
         return values
     shares, recalling = beliefs.weights_known()
     mode = line.mode

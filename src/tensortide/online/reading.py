@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensortide.online.info import Info
     from tensortide.online.model import Model
 
-Unknown: TypeAlias = Literal["error", "nan"]
+Unknown: TypeAlias = Literal["error", "nan", "forecast"]
 Scale: TypeAlias = Literal["mean", "model"]
 
 _LEARNING = {
@@ -62,12 +62,19 @@ class ReadOnlyModel(Parameters):
         """Return the model's values at labelled cells, in the order given.
 
         Cells are a table with the mode columns or an (n, N) array of positions.  A label
-        that the model has not seen is an error, or gives NaN with ``unknown="nan"``.  With
-        loss 'bernoulli' the values are probabilities, and log odds with ``scale="model"``.
+        that the model has not seen is an error, or gives NaN with ``unknown="nan"``; with
+        ``unknown="forecast"`` labels of the ordered mode that never came are forecast (see
+        `forecast`), and others are an error.  With loss 'bernoulli' the values are
+        probabilities, and log odds with ``scale="model"``.
         """
         check_choice("unknown", unknown, get_args(Unknown))
         check_choice("scale", scale, get_args(Scale))
         model = self._require_model()
+        if unknown == "forecast":
+            from tensortide.online.forecast import forecast_cells
+
+            values = forecast_cells(model, cells)[0]
+            return model.method.loss.mean(values) if scale == "mean" else values
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
         lost = positions[:, 0] < 0
         values = model.predict(np.where(lost[:, None], 0, positions))
@@ -75,6 +82,35 @@ class ReadOnlyModel(Parameters):
             values = model.method.loss.mean(values)
         values[lost] = np.nan
         return values
+
+    def forecast(
+        self,
+        steps: int | Sequence[Any],
+        mode: str | int | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        max_cells: int = 5_000_000,
+    ) -> pa.Table:
+        """Return what is expected of the labels that come next: a row per cell and label.
+
+        `steps` is how many labels ahead, in the usual distance of labels, or a list of labels:
+        ahead, or between known ones, where a value lies on the straight line between those of
+        the two next to it.  `mode` is the one that goes on; it can be left out where only one
+        has dates or times, or else whole numbers.  `where` chooses labels of other modes,
+        ``{"place": ["Kiel"]}``.  Cells are those that were observed where the model knows them
+        (history, or fibres), else all combinations of labels, up to `max_cells` rows.  The
+        columns are the modes, ``value``, and ``forecast``: whether the label never came.  One
+        step ahead is what the next batch is predicted with before it is learned.
+
+        >>> import tensortide as tt
+        >>> days = {"place": ["A", "B"] * 4, "day": [1, 1, 2, 2, 3, 3, 4, 4], "value": [3, 6] * 4}
+        >>> ahead = tt.OnlineCP(rank=1).fit(days).forecast(2, where={"place": "B"})
+        >>> ahead["day"].to_pylist(), [round(v, 2) for v in ahead["value"].to_pylist()]
+        ([5, 6], [6.0, 6.0])
+        """
+        from tensortide.online.forecast import forecast_table
+
+        return forecast_table(self._require_model(), steps, mode, where, max_cells)
 
     def surprise(self, records: Any, *, mode: int | str = -1, mask: Any = None) -> pa.Table:
         """Say how likely each value of a batch is before it is learned; nothing is learned.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensortide.drawing import figure as _figure
 from tensortide.errors import InputError
 from tensortide.report.figures import component as _component
+from tensortide.report.figures import forecast as _forecast
 from tensortide.report.figures import run as _run
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ def component(model: ReadOnlyModel | Tracker, number: int = 1) -> go.Figure:
     if not 1 <= number <= fitted.rank:
         raise InputError(f"there is no component {number!r}; the model has {fitted.rank}.")
     return _figure(_component.component_figure(fitted, number - 1))
+
+
+def forecast(
+    model: ReadOnlyModel | Tracker, steps: int = _forecast.STEPS, mode: str | None = None
+) -> go.Figure:
+    """Return the largest series and how they are expected to go on, dashed on grey."""
+    fitted: Any = getattr(model, "model", model)  # a run has one
+    return _figure(_forecast.forecast_figure(fitted, steps, mode))
 
 
 def _course(run: Tracker) -> _run.Course:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortide import markup
+from tensortide.errors import InputError
+from tensortide.report.figures.forecast import STEPS, forecast_figure
 from tensortide.report.figures.panels import Component, components
 from tensortide.report.figures.run import (
     AVERAGED,
@@ -19,6 +21,7 @@ from tensortide.tracker.summary import summarise
 from tensortide.wording import counted, listed, short
 
 if TYPE_CHECKING:
+    from tensortide.drawing import Spec
     from tensortide.tracker.tracker import Tracker
 
 _SURPRISES = 15
@@ -38,12 +41,14 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
         "entries-figure": entries_figure(course),
         "error-figure": error_figure(course),
     }
+    figures |= _ahead(tracker)
     name = title or f"Report on {tracker.path.resolve().name}"
     body = [
         markup.header(name, _facts(facts)),
         _what(tracker, facts),
         _growth(facts, course),
         _fit(facts),
+        _forecast(tracker, drawn="forecast-figure" in figures),
         _components(components(tracker.model) if tracker.fitted else []),
         _surprises(tracker),
         _settings(tracker, facts),
@@ -144,6 +149,34 @@ def _fit(facts: dict[str, Any]) -> markup.Html:
         )
         parts += [markup.figure("error-figure"), markup.paragraph(below, "soft")]
     return markup.section("fit", "How well it fits", *parts)
+
+
+def _ahead(tracker: Tracker) -> dict[str, Spec]:
+    """Return the figure of what comes next, if the model sees anything ahead."""
+    if not tracker.fitted:
+        return {}
+    try:
+        return {"forecast-figure": forecast_figure(tracker.model)}
+    except InputError:
+        return {}
+
+
+def _forecast(tracker: Tracker, *, drawn: bool) -> markup.Html:
+    name, title = "forecast", "What comes next (forecast)"
+    if not drawn:
+        none = (
+            "This run has no forecast: that needs learned priors (--prior learned, the default of "
+            "gocpt and gocpte with the squared loss) and a mode of dates, times or whole numbers."
+        )
+        return markup.section(name, title, none if tracker.fitted else "Nothing has come yet.")
+    kept = " Dots: values as reported." if tracker.params["method"].keeps_history else ""
+    text = (
+        f"The largest series, {STEPS} steps ahead of the newest label. Dashed, on grey: a forecast "
+        "of labels that have not come. It is a mixture of the last values, their means, seasons "
+        "and a damped trend, weighed by how each would have done before; there are no intervals."
+        f" Thin lines: the model's values of known labels.{kept}"
+    )
+    return markup.section(name, title, text, markup.figure("forecast-figure"))
 
 
 def _components(found: list[Component]) -> markup.Html:

@@ -1,0 +1,211 @@
+"""What anybody would try first: predictions that need no model, learned batch by batch.
+
+A rival predicts a cell from what it has learned of the cell's fibre: all its labels but the one
+along which steps go (`tensortide.experiments.coded`).  A fibre that never came is predicted by the
+mean of all cells learned.  A cell that comes again replaces what it was.  With ``absent="zero"``
+rivals know the cells that are listed and no other, as those are what is scored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tensortide.arrays import Flags, Floats, Positions
+from tensortide.experiments.coded import CodedCells, CodedSteps
+
+DRAWN = 3.0  # records that draw the effect of a label to zero
+SWEEPS = 5  # over the effects of all modes, at each step
+
+
+class Rival:
+    """Knows the newest value of each cell, and the mean of all."""
+
+    name: ClassVar[str]
+
+    def __init__(self, steps: CodedSteps) -> None:
+        self.value = np.full(steps.n_cells, np.nan)
+        self.total, self.n_known = 0.0, 0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the rival was begun with."""
+        return {}
+
+    @property
+    def mean(self) -> float:
+        """The mean of all cells learned."""
+        return self.total / self.n_known if self.n_known else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept."""
+        kept = vars(self).values()
+        return sum(item.nbytes for item in kept if isinstance(item, np.ndarray))
+
+    def learn(self, cells: CodedCells) -> None:
+        """Take cells, each of which comes once."""
+        before = self.value[cells.cell]
+        new = np.isnan(before)
+        self.value[cells.cell] = cells.values
+        gained = cells.values - np.where(new, 0.0, before)
+        self.total += float(gained.sum())
+        self.n_known += int(new.sum())
+        self._take(cells, gained, new)
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return what is expected of cells."""
+        raise NotImplementedError
+
+    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+        """Learn what differs between rivals: `gained` is what cells have more than before."""
+
+
+class LastValue(Rival):
+    """The value of the fibre at its newest label."""
+
+    name = "last value"
+
+    def __init__(self, steps: CodedSteps) -> None:
+        super().__init__(steps)
+        self.last = np.full(steps.n_fibres, np.nan)
+        self.newest = np.full(steps.n_fibres, np.iinfo(np.int64).min)
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return the last value of each cell's fibre."""
+        last = self.last[cells.fibre]
+        return np.where(np.isnan(last), self.mean, last)
+
+    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+        order = np.argsort(cells.along, kind="stable")
+        order = order[cells.along[order] >= self.newest[cells.fibre[order]]]
+        fibre = cells.fibre[order]  # of those that come twice the last one is assigned
+        self.last[fibre], self.newest[fibre] = cells.values[order], cells.along[order]
+
+
+class SeasonalNaive(LastValue):
+    """The value of the fibre one season before, else its last value.
+
+    Of the seasons that the kind of label suggests it takes the one that would have done best on
+    the preparation.
+    """
+
+    name = "seasonal naive"
+
+    def __init__(self, steps: CodedSteps) -> None:
+        super().__init__(steps)
+        self.season: int | None = best_season(steps)
+        self.words = "none" if self.season is None else steps.seasons[self.season]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The season."""
+        return {"season": self.words}
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return what each cell's fibre had a season before."""
+        last = super().predict(cells)
+        if self.season is None:
+            return last
+        return _or_else(self.value, cells.ago[:, self.season], last)
+
+
+class FibreMean(Rival):
+    """The mean of what was learned of the fibre."""
+
+    name = "fibre mean"
+
+    def __init__(self, steps: CodedSteps) -> None:
+        super().__init__(steps)
+        self.sums = np.zeros(steps.n_fibres)
+        self.counts = np.zeros(steps.n_fibres, np.int64)
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return the mean of each cell's fibre."""
+        counts = self.counts[cells.fibre]
+        return np.where(counts > 0, self.sums[cells.fibre] / np.maximum(counts, 1), self.mean)
+
+    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+        np.add.at(self.sums, cells.fibre, gained)
+        np.add.at(self.counts, cells.fibre, new)
+
+
+class AdditiveEffects(Rival):
+    """A mean and an effect of each label, drawn to zero by three records.
+
+    All cells that are known are swept at each step, so a step costs what is known by then.
+    """
+
+    name = "additive effects"
+
+    def __init__(self, steps: CodedSteps) -> None:
+        super().__init__(steps)
+        self.effects = [np.zeros(size) for size in steps.shape]
+        self.known: list[Positions] = []  # labels of the cells, as they came
+        self.cells: list[Positions] = []
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """How effects are drawn to zero."""
+        return {"drawn_by": DRAWN, "sweeps": SWEEPS}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values, labels and effects."""
+        kept = (*self.effects, *self.known, *self.cells)
+        return super().nbytes + sum(item.nbytes for item in kept)
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return the mean and the effects of each cell's labels; unknown ones have none."""
+        return self.mean + self._sum(cells.labels)
+
+    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+        self.known.append(cells.labels[new])
+        self.cells.append(cells.cell[new])
+        labels, x = np.concatenate(self.known), self.value[np.concatenate(self.cells)]
+        self.known, self.cells = [labels], [np.concatenate(self.cells)]
+        rest = x - self.mean - self._sum(labels)
+        for _ in range(SWEEPS):
+            for mode, before in enumerate(self.effects):
+                at = labels[:, mode]
+                counts = np.bincount(at, minlength=len(before))
+                sums = np.bincount(at, rest, len(before)) + counts * before
+                self.effects[mode] = sums / (counts + DRAWN)
+                rest -= (self.effects[mode] - before)[at]
+
+    def _sum(self, labels: Positions) -> Floats:
+        found = np.zeros(len(labels))
+        for mode, effect in enumerate(self.effects):
+            found += effect[labels[:, mode]]
+        return found
+
+
+RIVALS: dict[str, type[Rival]] = {
+    rival.name: rival for rival in (LastValue, FibreMean, AdditiveEffects, SeasonalNaive)
+}
+
+
+def best_season(steps: CodedSteps) -> int | None:
+    """Return the season with the smallest errors within the preparation; None without any.
+
+    A cell whose fibre has nothing a season before is predicted by the value before it.
+    """
+    cells = steps.first
+    order = np.lexsort((cells.along, cells.fibre))
+    before = np.full(len(cells), np.nan)
+    same = np.flatnonzero(np.diff(cells.fibre[order]) == 0)
+    before[order[same + 1]] = cells.values[order[same]]
+    value = np.full(steps.n_cells, np.nan)
+    value[cells.cell] = cells.values
+    errors = [
+        float(np.nansum((cells.values - _or_else(value, cells.ago[:, k], before)) ** 2))
+        for k in range(len(steps.seasons))
+    ]
+    return int(np.argmin(errors)) if errors else None
+
+
+def _or_else(value: Floats, cell: Positions, other: Floats) -> Floats:
+    """Return the values of cells where they are known, else another one."""
+    found = value[cell]
+    return np.where((cell >= 0) & ~np.isnan(found), found, other)

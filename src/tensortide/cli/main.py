@@ -281,16 +281,30 @@ def compare_methods(
     source: Annotated[
         str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
     ],
-    modes: Annotated[str, typer.Option(help="Label columns, with commas: place,age,date.")],
-    value: Annotated[str, typer.Option(help="Column of values.")] = "value",
+    modes: Annotated[
+        str | None, typer.Option(help="Label columns, with commas: place,age,date.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Column of values.")] = None,
     step_by: Annotated[
-        str | None, typer.Option(help="Column whose values are the steps; else the last mode.")
+        str | None,
+        typer.Option(
+            help="Column whose values are the steps, in order; else the only mode of dates, as "
+            "track has it, else the last mode."
+        ),
     ] = None,
     rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
     start: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
     ] = 0.5,
     methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
+    rivals: Annotated[
+        bool,
+        typer.Option(
+            "--rivals/--no-rivals",
+            help="Compare with what needs no model, too: last value, fibre mean, additive "
+            "effects, seasonal naive.",
+        ),
+    ] = True,
     absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
     duplicates: Annotated[
         str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
@@ -307,26 +321,35 @@ def compare_methods(
     seed: Annotated[
         int, typer.Option(min=0, help="For the random start and the cells held out.")
     ] = 0,
-    picture: Annotated[
-        Path | None, typer.Option("-o", "--out", help="File for the picture: png, svg, pdf, jpg.")
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File for the picture (png, svg, pdf, jpg) or the table (csv, parquet, arrow).",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
 ) -> None:
     """Compare all methods on your own data: predict each batch, then learn it.
 
+    Rivals stand beside them: what anybody would try first.  Where one is as good, it is said.
+
     Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
     """
     from tensortide.cli.compare import run_compare
-    from tensortide.experiments.compare import Task
+    from tensortide.experiments.comparison import task_of
     from tensortide.sources.whole import read_source
 
-    names = [name.strip() for name in modes.split(",")]
-    task = Task(
-        table=read_source(source), modes=names, value=value, step_by=step_by or names[-1],
-        rank=rank, start=start, absent=absent, duplicates=duplicates, seed=seed, hold_out=hold_out,
+    names = None if modes is None else [name.strip() for name in modes.split(",")]
+    task, guessed = task_of(
+        read_source(source), names, value, step_by, rank=rank, start=start, absent=absent,
+        duplicates=duplicates, seed=seed, hold_out=hold_out,
     )  # fmt: skip
     title = "standard input" if source == "-" else Path(source).name
-    run_compare(task, title=title, methods=methods, picture=picture, as_json=as_json)
+    run_compare(
+        task, guessed, title=title, methods=methods, rivals=rivals, out=out, as_json=as_json
+    )
 
 
 app.command()(nowcast)

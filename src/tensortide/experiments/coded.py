@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,20 +47,24 @@ class CodedCells:
 class CodedSteps:
     """Preparation, batches and cells held out, those whose labels are known by then.
 
-    `seasons` are the columns of `ago`, in the words of the labels; `shape` counts labels.
+    `names` are the modes of a fibre, `seasons` the columns of `ago` in the words of the labels;
+    `shape` counts labels.
     """
 
     first: CodedCells
     batches: list[CodedCells]
     held: list[CodedCells]
+    names: tuple[str, ...]
     shape: tuple[int, ...]
     n_fibres: int
     n_cells: int
     seasons: tuple[str, ...]
 
 
-def code(steps: Steps, modes: Sequence[str], value: str, step_by: str, duplicates: str) -> CodedSteps:
-    """Number labels, fibres and cells of all steps, in a time that goes with the records."""
+def code(
+    steps: Steps, modes: Sequence[str], value: str, step_by: str, duplicates: str
+) -> CodedSteps:
+    """Give labels, fibres and cells of all steps their numbers; the time goes with the records."""
     reader = _Reader(steps.first, modes, value, duplicates)
     first = reader.learned(steps.first)
     mode, line = _line(reader.modes, step_by, first[0])
@@ -70,17 +75,17 @@ def code(steps: Steps, modes: Sequence[str], value: str, step_by: str, duplicate
     along = _along(reader.modes, mode, line, labels)
     fibre = numbered(labels if mode is None else np.delete(labels, mode, axis=1))
     cell = numbered(labels)
-    n_cells = int(cell.max()) + 1
     seasons = () if line is None else tuple(p * line.unit for p in line.periods)
     whole = CodedCells(
         labels=labels, values=np.concatenate([values for _, values in parts]), fibre=fibre,
         cell=cell, along=along, ago=_ago(fibre, cell, along, seasons),
     )  # fmt: skip
     ends = np.cumsum([0, *(len(values) for _, values in parts)])
-    cut = [_part(whole, slice(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    cut = [_part(whole, slice(a, b)) for a, b in pairwise(ends)]
     return CodedSteps(
-        first=cut[0], batches=cut[1::2], held=cut[2::2], shape=reader.modes.shape,
-        n_fibres=int(fibre.max()) + 1, n_cells=n_cells,
+        first=cut[0], batches=cut[1::2], held=cut[2::2],
+        names=tuple(name for k, name in enumerate(modes) if k != mode), shape=reader.modes.shape,
+        n_fibres=int(fibre.max()) + 1, n_cells=int(cell.max()) + 1,
         seasons=() if line is None else tuple(_in_words(line, p) for p in line.periods),
     )  # fmt: skip
 

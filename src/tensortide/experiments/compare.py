@@ -120,9 +120,7 @@ def judge_method(
     return result
 
 
-def judge_rival(
-    name: str, steps: CodedSteps, tell: Callable[[], None] = lambda: None
-) -> Result:
+def judge_rival(name: str, steps: CodedSteps, tell: Callable[[], None] = lambda: None) -> Result:
     """Run a rival on the same steps, to be judged by the same cells."""
     rival = RIVALS[name](steps)
     result = Result(method=name, kind="rival", parameters=rival.parameters)

@@ -85,7 +85,7 @@ def say_who_needs_no_model(results: Sequence[Result]) -> list[str]:
     >>> model = Result(method="gocpt", parameters={}, error=0.200)
     >>> rival = Result(method="last value", kind="rival", parameters={}, error=0.203)
     >>> say_who_needs_no_model([model, rival])[0]
-    'before learning, last value (0.203) is as good as gocpt (0.200): you need no model for that.'
+    'last value is as good as gocpt before learning (0.203, 0.200): you need no model for that.'
     >>> rival.error = 0.205
     >>> say_who_needs_no_model([model, rival])
     []
@@ -104,7 +104,7 @@ def say_who_needs_no_model(results: Sequence[Result]) -> list[str]:
         if other <= SLACK * best:
             word = "better than" if SLACK * other < best else "as good as"
             rival.notes.append(
-                f"{when}, {rival.method} ({other:.3f}) is {word} {model.method} ({best:.3f}): you "
+                f"{rival.method} is {word} {model.method} {when} ({other:.3f}, {best:.3f}): you "
                 "need no model for that."
             )
             told.append(rival.notes[-1])

@@ -19,18 +19,24 @@ if TYPE_CHECKING:
     from tensortide.experiments.cut_table import Steps
 
 
-def _print(task: Task, steps: Steps, results: list[Result]) -> None:
-    console = Console()
-    console.print(_introduction(task, steps) + "\n", highlight=False)
+def in_words(comparison: Comparison, width: int | None = None) -> str:
+    """Return the whole comparison as text, as wide as a terminal or as it is said."""
+    task, steps = comparison.task, comparison.steps
+    results = comparison.rows
+    out = StringIO()
+    console = Console(file=out, width=width, highlight=False)
+    console.print(_introduction(task, steps) + "\n")
     able = [r for r in results if r.refused is None]
     table = Table(box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
+    table.add_column("", no_wrap=True)
     held = ["error of cells\nheld out"] if steps.n_held else []
     for name in (*held, "error of\nnew cells", "fitness", "seconds", "memory"):
         table.add_column(name, justify="right", no_wrap=True)
-    for r in sorted(able, key=_rank_of):
+    for r in able:
         table.add_row(
             r.method,
+            "rival" if r.kind == "rival" else "",
             *([_with_spread(r)] if steps.n_held else []),
             _number(r.error),
             _number(r.fitness),
@@ -38,13 +44,16 @@ def _print(task: Task, steps: Steps, results: list[Result]) -> None:
             _size(r.bytes),
         )
     console.print(table)
-    console.print("\n" + _explanation(steps), highlight=False)
+    for note in comparison.notes:
+        console.print("\n" + note[0].upper() + note[1:])
+    console.print("\n" + _explanation(steps, comparison.fibre))
     for line in _refusals(results):
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print("parameters:", highlight=False)
+        console.print(line, soft_wrap=True)
+    console.print("parameters:")
     for r in able:
         given = ", ".join(f"{name}={value}" for name, value in r.parameters.items())
-        console.print(f"  {r.method}: {given}", highlight=False, soft_wrap=True)
+        console.print(f"  {r.method}: {given or 'none'}", soft_wrap=True)
+    return out.getvalue().rstrip("\n")
 
 
 def _introduction(task: Task, steps: Steps) -> str:
@@ -99,16 +108,23 @@ _RULES = {
 }
 
 
-def _explanation(steps: Steps) -> str:
+def _explanation(steps: Steps, fibre: Sequence[str]) -> str:
     text = "error: |x - y| / |x|, over all steps; of new cells before their batch was learned"
     if steps.n_held:
         text += (
             "; of cells held out after the rest of their batch was learned (± its standard error, "
             "from leaving out one step each; best first)"
         )
+    else:
+        text += " (best first)"
     text += ". fitness: 1 - |x - y| / |x| on all cells learned, at the end"
     if not steps.n_held:
-        text += " (best first; it favours methods that keep history and says little of other cells)"
+        text += " (it favours methods that keep history and says little of other cells)"
+    if fibre:
+        text += (
+            f". A rival needs no model: it says what came before of the same {listed(fibre)}, or "
+            "adds an effect of each label to the mean"
+        )
     return text + "."
 
 
@@ -121,13 +137,6 @@ def _refusals(results: list[Result]) -> list[str]:
             when = f"at step {r.refused_at}" if r.refused_at else "in the preparation"
             reasons[f"{when}: {reason}"].append(r.method)
     return [f"not run: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
-
-
-def _rank_of(result: Result) -> float:
-    """Best first: by the cells held out, else by fitness."""
-    if result.error_held is not None:
-        return result.error_held
-    return -(result.fitness or 0.0)
 
 
 def _with_spread(result: Result) -> str:

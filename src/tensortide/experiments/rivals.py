@@ -46,20 +46,21 @@ class Rival:
 
     def learn(self, cells: CodedCells) -> None:
         """Take cells, each of which comes once."""
+        raise NotImplementedError
+
+    def predict(self, cells: CodedCells) -> Floats:
+        """Return what is expected of cells."""
+        raise NotImplementedError
+
+    def _keep(self, cells: CodedCells) -> tuple[Floats, Flags]:
+        """Keep values; return what cells have more than before, and which were not known."""
         before = self.value[cells.cell]
         new = np.isnan(before)
         self.value[cells.cell] = cells.values
         gained = cells.values - np.where(new, 0.0, before)
         self.total += float(gained.sum())
         self.n_known += int(new.sum())
-        self._take(cells, gained, new)
-
-    def predict(self, cells: CodedCells) -> Floats:
-        """Return what is expected of cells."""
-        raise NotImplementedError
-
-    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
-        """Learn what differs between rivals: `gained` is what cells have more than before."""
+        return gained, new
 
 
 class LastValue(Rival):
@@ -77,7 +78,9 @@ class LastValue(Rival):
         last = self.last[cells.fibre]
         return np.where(np.isnan(last), self.mean, last)
 
-    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+    def learn(self, cells: CodedCells) -> None:
+        """Take the newest values of fibres."""
+        self._keep(cells)
         order = np.argsort(cells.along, kind="stable")
         order = order[cells.along[order] >= self.newest[cells.fibre[order]]]
         fibre = cells.fibre[order]  # of those that come twice the last one is assigned
@@ -126,7 +129,9 @@ class FibreMean(Rival):
         counts = self.counts[cells.fibre]
         return np.where(counts > 0, self.sums[cells.fibre] / np.maximum(counts, 1), self.mean)
 
-    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+    def learn(self, cells: CodedCells) -> None:
+        """Add to the sums of fibres."""
+        gained, new = self._keep(cells)
         np.add.at(self.sums, cells.fibre, gained)
         np.add.at(self.counts, cells.fibre, new)
 
@@ -160,7 +165,9 @@ class AdditiveEffects(Rival):
         """Return the mean and the effects of each cell's labels; unknown ones have none."""
         return self.mean + self._sum(cells.labels)
 
-    def _take(self, cells: CodedCells, gained: Floats, new: Flags) -> None:
+    def learn(self, cells: CodedCells) -> None:
+        """Sweep over the effects of all modes, from what they were."""
+        _, new = self._keep(cells)
         self.known.append(cells.labels[new])
         self.cells.append(cells.cell[new])
         labels, x = np.concatenate(self.known), self.value[np.concatenate(self.cells)]

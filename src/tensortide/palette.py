@@ -45,7 +45,7 @@ def rival_style(rival: str, n_steps: int) -> dict[str, Any]:
     """Return how a rival's line is drawn, with a dozen marks however many steps there are."""
     return {"color": BLACK, "linewidth": 0.8, "linestyle": (0, (4, 3)), "marker": RIVALS[rival],
             "markersize": 4, "markerfacecolor": "white", "markeredgewidth": 0.8,
-            "markevery": max(n_steps // 12, 1)}  # fmt: skip
+            "markevery": max(n_steps // 12, 1), "alpha": 0.7, "zorder": 1.5}  # fmt: skip
 
 
 def plotting() -> Any:

@@ -11,7 +11,7 @@ from tensortide.cli.table_file import ENDINGS, write_table
 from tensortide.errors import InputError
 from tensortide.experiments.compare import Task
 from tensortide.experiments.compare_result import Result
-from tensortide.experiments.comparison import contest
+from tensortide.experiments.comparison import contenders, contest
 from tensortide.palette import plotting
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
@@ -22,7 +22,8 @@ def run_compare(
     out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run the comparison, print the table and write the picture or the table."""
-    names = None if methods is None else [m.strip() for m in methods.split(",") if m.strip()]
+    said = None if methods is None else [m.strip() for m in methods.split(",") if m.strip()]
+    names = contenders(said)
     if out is not None:
         _check_out(out)
     for guess in guessed:

@@ -160,6 +160,16 @@ def task_of(
     return task, tuple(said)
 
 
+def contenders(methods: Sequence[str] | None) -> list[str]:
+    """Return the methods to run, all by default; refuse a name that there is not."""
+    names = list(CONTENDERS) if methods is None else list(methods)
+    for name in names:
+        method_named(method_of(name))
+    if not names:
+        raise InputError("there is no method to compare; leave methods out for all of them.")
+    return names
+
+
 def contest(
     task: Task,
     methods: Sequence[str] | None = None,
@@ -170,11 +180,7 @@ def contest(
     tell: Callable[[Result], None] = lambda _: None,
 ) -> Comparison:
     """Run methods and rivals one after the other; `tell` is given each result."""
-    names = list(CONTENDERS) if methods is None else list(methods)
-    for name in names:
-        method_named(method_of(name))
-    if not names:
-        raise InputError("there is no method to compare; leave methods out for all of them.")
+    names = contenders(methods)
     steps = task.steps()
     start, final = prepare(task, steps, progress=progress), final_cells(task, steps)
     coded = task.coded(steps) if rivals else None

@@ -1,10 +1,10 @@
-"""`make bench`: all speed measurements, each as a table that can be pasted into the docs."""
+"""`make bench`: all measurements, each as a table that can be pasted into the docs."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import flat, losses, nowcast, peer, peers, startup, sweep, tracker
+from benchmarks import answers, flat, losses, nowcast, peer, peers, startup, sweep, tracker
 
 PARTS = {
     "startup": startup.main,
@@ -13,6 +13,7 @@ PARTS = {
     "tracker": tracker.main,
     "nowcast": nowcast.main,
     "losses": losses.main,
+    "answers": answers.main,
     "peer": peer.main,
     "peers": peers.main,
 }

@@ -6,6 +6,7 @@ fibres run, and its labels are whole numbers.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 PERIODS = (7, 12, 24, 52)  # of labels that are whole numbers
@@ -52,17 +53,17 @@ def unit(first, mode):
 
 
 def season(first, mode):
-    """The season that would have done best on the preparation."""
-    errors = []
+    """The season that did best on the preparation, against the value just before."""
+    ratios = []
     for period in PERIODS:
-        total = 0.0
+        length, missed, plain = period * unit(first, mode), 0.0, 0.0
         for labels, x in first.items():
             past = {at: y for at, y in history(first, labels, mode).items() if at < labels[mode]}
-            if past:
-                before = past.get(labels[mode] - period * unit(first, mode), past[max(past)])
-                total += (x - before) ** 2
-        errors.append(total)
-    return PERIODS[errors.index(min(errors))] * unit(first, mode)
+            if labels[mode] - length in past:
+                missed += (x - past[labels[mode] - length]) ** 2
+                plain += (x - past[max(past)]) ** 2
+        ratios.append(missed / plain if plain > 0.0 else math.inf)
+    return PERIODS[ratios.index(min(ratios))] * unit(first, mode)
 
 
 class Effects:

@@ -116,6 +116,16 @@ def test_rivals_are_judged_by_the_cells_that_judge_methods():
     assert last.error == pytest.approx(total)
 
 
+def test_fibres_run_along_the_mode_that_grows_where_steps_go_by_no_mode():
+    """All labels are numbers; those of the second mode come one a step, in no order of the file."""
+    rng = np.random.default_rng(0)
+    place, week, age = np.indices((4, 20, 3)).reshape(3, -1)
+    columns = {"place": place, "week": week, "age": age, "seen": week + rng.integers(0, 2, 240)}
+    table = pa.table(columns | {"value": 1.0 + week + 10.0 * place})
+    task = Task(table=table, modes=["place", "week", "age"], value="value", step_by="seen")
+    assert task.coded(task.steps()).names == ("place", "age")
+
+
 def test_the_season_is_that_of_the_labels():
     found = tt.compare(weekly(), rank=1, methods=["gocpt"], progress=False)
     assert found["seasonal naive"].parameters == {"season": "7 days"}

@@ -1,7 +1,8 @@
 """The steps of a comparison by numbers: cells, their fibres, and what came a season before.
 
 A fibre is all labels of a cell but that of the mode along which the steps go: the column that
-makes them, where it is a mode, else the mode that is ordered.  Without either it is the cell.
+makes them, where it is a mode, else the mode to which most steps add labels, else the one that is
+ordered.  Without any it is the cell.
 """
 
 from __future__ import annotations
@@ -66,11 +67,16 @@ def code(
 ) -> CodedSteps:
     """Give labels, fibres and cells of all steps their numbers; the time goes with the records."""
     reader = _Reader(steps.first, modes, value, duplicates)
-    first = reader.learned(steps.first)
-    mode, line = _line(reader.modes, step_by, first[0])
-    parts = [first]
+    parts = [reader.learned(steps.first)]
+    lines = _lines(reader.modes)  # of the preparation: seasons are chosen on it
+    ordered = ordered_mode(reader.modes.labels, parts[0][0])
+    grown = np.zeros(len(modes), np.int64)
     for batch, aside in zip(steps.batches, steps.held, strict=True):
+        before = np.array(reader.modes.shape)
         parts += [reader.learned(batch), reader.held(aside)]
+        grown += np.array(reader.modes.shape) > before
+    mode = reader.modes.index(step_by) if step_by in modes else most_grown(grown, ordered)
+    line = None if mode is None else lines.get(mode)
     labels = np.concatenate([cells for cells, _ in parts])
     along = _along(reader.modes, mode, line, labels)
     fibre = numbered(labels if mode is None else np.delete(labels, mode, axis=1))
@@ -112,15 +118,21 @@ class _Reader:
         return cells[known], aside.values[known]
 
 
-def _line(modes: Modes, step_by: str, cells: Positions) -> tuple[int | None, Timeline | None]:
-    """Return the mode that fibres run along, and the order of its labels where they have one."""
-    if step_by in modes.names:
-        mode: int | None = modes.index(step_by)
-    else:
-        mode = ordered_mode(modes.labels, cells)
-    if mode is None or modes.labels[mode].kind not in ORDERED:
-        return mode, None
-    return mode, Timeline.first(mode, modes.labels[mode])
+def _lines(modes: Modes) -> dict[int, Timeline]:
+    """Return the order of the labels of each mode that has one."""
+    known = enumerate(modes.labels)
+    return {m: Timeline.first(m, labels) for m, labels in known if labels.kind in ORDERED}
+
+
+def most_grown(grown: Positions, ordered: int | None) -> int | None:
+    """Return the mode that grows at most steps, the ordered one where none grows more.
+
+    >>> most_grown(np.array([3, 0, 5]), 0), most_grown(np.array([4, 4, 0]), 1)
+    (2, 1)
+    """
+    if ordered is not None and grown[ordered] == grown.max():
+        return ordered
+    return int(np.argmax(grown)) if grown.any() else None
 
 
 def _along(modes: Modes, mode: int | None, line: Timeline | None, labels: Positions) -> Positions:

@@ -90,8 +90,8 @@ class LastValue(Rival):
 class SeasonalNaive(LastValue):
     """The value of the fibre one season before, else its last value.
 
-    Of the seasons that the kind of label suggests it takes the one that would have done best on
-    the preparation.
+    Of the seasons that the kind of label suggests it takes the one that did best within the
+    preparation.
     """
 
     name = "seasonal naive"
@@ -194,9 +194,10 @@ RIVALS: dict[str, type[Rival]] = {
 
 
 def best_season(steps: CodedSteps) -> int | None:
-    """Return the season with the smallest errors within the preparation; None without any.
+    """Return the season that did best within the preparation; None where labels suggest none.
 
-    A cell whose fibre has nothing a season before is predicted by the value before it.
+    Each is judged on the cells whose fibre has a value that long before, by its errors against
+    those of the value just before: other cells would speak for a season that is seldom seen.
     """
     cells = steps.first
     order = np.lexsort((cells.along, cells.fibre))
@@ -205,11 +206,15 @@ def best_season(steps: CodedSteps) -> int | None:
     before[order[same + 1]] = cells.values[order[same]]
     value = np.full(steps.n_cells, np.nan)
     value[cells.cell] = cells.values
-    errors = [
-        float(np.nansum((cells.values - _or_else(value, cells.ago[:, k], before)) ** 2))
-        for k in range(len(steps.seasons))
-    ]
-    return int(np.argmin(errors)) if errors else None
+    ratios = []
+    for k in range(len(steps.seasons)):
+        ago = _or_else(value, cells.ago[:, k], np.full(len(cells), np.nan))
+        there = ~np.isnan(ago)
+        missed, plain = (
+            float(np.sum((cells.values[there] - said[there]) ** 2)) for said in (ago, before)
+        )
+        ratios.append(missed / plain if plain > 0.0 else np.inf)
+    return int(np.argmin(ratios)) if ratios else None
 
 
 def _or_else(value: Floats, cell: Positions, other: Floats) -> Floats:

@@ -29,6 +29,8 @@ def history(known, labels, mode):
 
 def last_value(known, labels, mode):
     past = history(known, labels, mode)
+    if labels[mode] in past:
+        return past[labels[mode]]
     return past[max(past)] if past else mean(known)
 
 
@@ -38,8 +40,8 @@ def fibre_mean(known, labels, mode):
 
 
 def seasonal(known, labels, mode, season):
-    past = history(known, labels, mode)
-    return past.get(labels[mode] - season, last_value(known, labels, mode))
+    past, last = history(known, labels, mode), last_value(known, labels, mode)
+    return last if labels[mode] in past else past.get(labels[mode] - season, last)
 
 
 def unit(first, mode):

@@ -64,7 +64,7 @@ class Rival:
 
 
 class LastValue(Rival):
-    """The value of the fibre at its newest label."""
+    """What a cell was, where it comes again, else the value of its fibre at the newest label."""
 
     name = "last value"
 
@@ -74,9 +74,10 @@ class LastValue(Rival):
         self.newest = np.full(steps.n_fibres, np.iinfo(np.int64).min)
 
     def predict(self, cells: CodedCells) -> Floats:
-        """Return the last value of each cell's fibre."""
+        """Return the last value of each cell, or of its fibre."""
         last = self.last[cells.fibre]
-        return np.where(np.isnan(last), self.mean, last)
+        last = np.where(np.isnan(last), self.mean, last)
+        return _or_else(self.value, cells.cell, last)
 
     def learn(self, cells: CodedCells) -> None:
         """Take the newest values of fibres."""
@@ -88,7 +89,7 @@ class LastValue(Rival):
 
 
 class SeasonalNaive(LastValue):
-    """The value of the fibre one season before, else its last value.
+    """The last value of a cell, else that of its fibre a season before, else the fibre's last.
 
     Of the seasons that the kind of label suggests it takes the one that did best within the
     preparation.
@@ -107,11 +108,12 @@ class SeasonalNaive(LastValue):
         return {"season": self.words}
 
     def predict(self, cells: CodedCells) -> Floats:
-        """Return what each cell's fibre had a season before."""
+        """Return what each cell was, or what its fibre had a season before."""
         last = super().predict(cells)
         if self.season is None:
             return last
-        return _or_else(self.value, cells.ago[:, self.season], last)
+        before = _or_else(self.value, cells.ago[:, self.season], last)
+        return _or_else(self.value, cells.cell, before)
 
 
 class FibreMean(Rival):

@@ -1,4 +1,7 @@
-"""`tensortide compare`: methods and rivals on the user's own file."""
+"""`tensortide compare`: methods and rivals on the user's own file.
+
+What computes is imported when it is needed: every command loads this module for its options.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,87 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from tensortide.cli.table_file import ENDINGS, write_table
+import typer
+
 from tensortide.errors import InputError
-from tensortide.experiments.compare import Task
-from tensortide.experiments.compare_result import Result
-from tensortide.experiments.comparison import contenders, contest
-from tensortide.palette import plotting
+
+if TYPE_CHECKING:
+    from tensortide.experiments.compare_result import Result
+    from tensortide.experiments.comparison import Comparison
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
-def run_compare(
-    task: Task, guessed: tuple[str, ...], *, title: str, methods: str | None, rivals: bool,
-    out: Path | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Run the comparison, print the table and write the picture or the table."""
-    said = None if methods is None else [m.strip() for m in methods.split(",") if m.strip()]
-    names = contenders(said)
+def compare(
+    source: Annotated[
+        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
+    ],
+    modes: Annotated[
+        str | None, typer.Option(help="Label columns, with commas: place,age,date.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Column of values.")] = None,
+    step_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column whose values are the steps, in order; else the only mode of dates, as "
+            "track has it, else the last mode."
+        ),
+    ] = None,
+    rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
+    start: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
+    ] = 0.5,
+    methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
+    rivals: Annotated[
+        bool,
+        typer.Option(
+            "--rivals/--no-rivals",
+            help="Compare with what needs no model, too: last value, fibre mean, additive "
+            "effects, seasonal naive.",
+        ),
+    ] = True,
+    absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
+    duplicates: Annotated[
+        str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
+    ] = "last",
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.9,
+            help="Share of later cells that is never learned, to judge by; "
+            "0.1 unless the first data have no hole.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="For the random start and the cells held out.")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File for the picture (png, svg, pdf, jpg) or the table (csv, parquet, arrow).",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
+) -> None:
+    """Compare all methods on your own data: predict each batch, then learn it.
+
+    Rivals stand beside them: what anybody would try first. Where one is as good, it is said.
+
+    Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
+    """
+    from tensortide.experiments.comparison import contenders, contest, task_of
+    from tensortide.sources.whole import read_source
+
+    names = contenders(_listed(methods))
+    task, guessed = task_of(
+        read_source(source), _listed(modes), value, step_by, rank=rank, start=start,
+        absent=absent, duplicates=duplicates, seed=seed, hold_out=hold_out,
+    )  # fmt: skip
     if out is not None:
         _check_out(out)
     for guess in guessed:
@@ -34,14 +100,16 @@ def run_compare(
             print(json.dumps(asdict(result)))
     else:
         print(found)
-    if out is None:
-        return
-    if out.suffix.lower() in ENDINGS:
-        write_table(found.to_table(), out)
-    else:
-        found.plot(out, title)
-    if not as_json:
-        print(f"{'table' if out.suffix.lower() in ENDINGS else 'picture'}: {out}")
+    if out is not None:
+        title = "standard input" if source == "-" else Path(source).name
+        kind = _write(found, out, title)
+        if not as_json:
+            print(f"{kind}: {out}")
+
+
+def _listed(names: str | None) -> list[str] | None:
+    """Return names that stand between commas."""
+    return None if names is None else [n.strip() for n in names.split(",") if n.strip()]
 
 
 def _tell(result: Result) -> None:
@@ -52,6 +120,9 @@ def _tell(result: Result) -> None:
 
 def _check_out(out: Path) -> None:
     """Refuse before anything is computed."""
+    from tensortide.cli.table_file import ENDINGS
+    from tensortide.palette import plotting
+
     kinds = (*PICTURES, *ENDINGS)
     if out.suffix.lower() not in kinds or not out.resolve().parent.is_dir():
         raise InputError(
@@ -60,3 +131,14 @@ def _check_out(out: Path) -> None:
         )
     if out.suffix.lower() in PICTURES:
         plotting()
+
+
+def _write(found: Comparison, out: Path, title: str) -> str:
+    """Write the picture or the table, and say which."""
+    from tensortide.cli.table_file import write_table
+
+    if out.suffix.lower() in PICTURES:
+        found.plot(out, title)
+        return "picture"
+    write_table(found.to_table(), out)
+    return "table"

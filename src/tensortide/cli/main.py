@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tensortide.cli.compare import compare
 from tensortide.cli.entry import INTERRUPTED, tell_stopped
 from tensortide.cli.nowcast import nowcast
 from tensortide.errors import TensortideError
@@ -276,82 +277,7 @@ def methods(as_json: AsJson = False) -> None:
     list_methods(as_json=as_json)
 
 
-@app.command(name="compare")
-def compare_methods(
-    source: Annotated[
-        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
-    ],
-    modes: Annotated[
-        str | None, typer.Option(help="Label columns, with commas: place,age,date.")
-    ] = None,
-    value: Annotated[str | None, typer.Option(help="Column of values.")] = None,
-    step_by: Annotated[
-        str | None,
-        typer.Option(
-            help="Column whose values are the steps, in order; else the only mode of dates, as "
-            "track has it, else the last mode."
-        ),
-    ] = None,
-    rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
-    start: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
-    ] = 0.5,
-    methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
-    rivals: Annotated[
-        bool,
-        typer.Option(
-            "--rivals/--no-rivals",
-            help="Compare with what needs no model, too: last value, fibre mean, additive "
-            "effects, seasonal naive.",
-        ),
-    ] = True,
-    absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
-    duplicates: Annotated[
-        str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
-    ] = "last",
-    hold_out: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=0.9,
-            help="Share of later cells that is never learned, to judge by; "
-            "0.1 unless the first data have no hole.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="For the random start and the cells held out.")
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            help="File for the picture (png, svg, pdf, jpg) or the table (csv, parquet, arrow).",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
-) -> None:
-    """Compare all methods on your own data: predict each batch, then learn it.
-
-    Rivals stand beside them: what anybody would try first.  Where one is as good, it is said.
-
-    Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
-    """
-    from tensortide.cli.compare import run_compare
-    from tensortide.experiments.comparison import task_of
-    from tensortide.sources.whole import read_source
-
-    names = None if modes is None else [name.strip() for name in modes.split(",")]
-    task, guessed = task_of(
-        read_source(source), names, value, step_by, rank=rank, start=start, absent=absent,
-        duplicates=duplicates, seed=seed, hold_out=hold_out,
-    )  # fmt: skip
-    title = "standard input" if source == "-" else Path(source).name
-    run_compare(
-        task, guessed, title=title, methods=methods, rivals=rivals, out=out, as_json=as_json
-    )
-
-
+app.command()(compare)
 app.command()(nowcast)
 
 

@@ -18,6 +18,7 @@ from tensortide.experiments.compare import (
     prepare,
 )
 from tensortide.experiments.compare_result import Result, rank_of, say_who_needs_no_model
+from tensortide.experiments.compare_text import in_words
 from tensortide.experiments.rivals import RIVALS
 from tensortide.methods.registry import method_named
 from tensortide.progress import Bar
@@ -78,8 +79,6 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return the table with what its columns mean."""
-        from tensortide.experiments.compare_text import in_words
-
         return in_words(self)
 
 

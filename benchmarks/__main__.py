@@ -1,10 +1,22 @@
-"""`make bench`: all speed measurements, each as a table that can be pasted into the docs."""
+"""`make bench`: all measurements, each as a table that can be pasted into the docs."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import counts, flat, forecast, losses, nowcast, peer, peers, startup, sweep, tracker
+from benchmarks import (
+    answers,
+    counts,
+    flat,
+    forecast,
+    losses,
+    nowcast,
+    peer,
+    peers,
+    startup,
+    sweep,
+    tracker,
+)
 
 PARTS = {
     "startup": startup.main,
@@ -15,6 +27,7 @@ PARTS = {
     "losses": losses.main,
     "counts": counts.main,
     "forecast": forecast.main,
+    "answers": answers.main,
     "peer": peer.main,
     "peers": peers.main,
 }

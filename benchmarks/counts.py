@@ -33,7 +33,7 @@ def final_divergence(found: np.ndarray, method: object, seed: int) -> float:
     model = tt.OnlineCP(RANK, method, loss="poisson", absent="zero", prior="paper", seed=seed)
     first = int(0.3 * found.shape[2])
     for begin, end in [(0, first), *((t, t + 1) for t in range(first, found.shape[2]))]:
-        cells = np.argwhere(found[:, :, begin:end] > 0) + [0, 0, begin]
+        cells = np.add(np.argwhere(found[:, :, begin:end] > 0), (0, 0, begin))
         learn = model.fit if begin == 0 else model.update
         learn(tt.Batch(cells, found[tuple(cells.T)], shape=(*found.shape[:2], end)))
     values = np.einsum("ir,jr,kr->ijk", *model.factors_)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tensortide.core.steps.method import Method as Method
     from tensortide.data.batch import Batch as Batch
     from tensortide.data.tables import TableLike as TableLike
+    from tensortide.experiments.comparison import Comparison as Comparison
+    from tensortide.experiments.comparison import compare as compare
     from tensortide.methods import METHODS as METHODS
     from tensortide.methods import cp_stream as cp_stream
     from tensortide.methods import cpc_als as cpc_als
@@ -76,6 +78,7 @@ _HOME = {
     "core.steps.method": ("Method",),
     "data.batch": ("Batch",),
     "data.tables": ("TableLike",),
+    "experiments.comparison": ("Comparison", "compare"),
     "methods": (
         "METHODS", "cp_stream", "cpc_als", "em_als", "em_als_decay", "gocpt", "gocpte", "mast",
         "olstec", "online_cpd", "online_sgd", "rlst", "sdt",

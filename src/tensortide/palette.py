@@ -32,6 +32,8 @@ STYLES: dict[str, tuple[str, str]] = {
     "online_sgd": (BLACK, ":"),
     "olstec": (GREEN, "--"),
 }
+#: What needs no model is thin and black, and told apart by its marks.
+RIVALS = {"last value": "o", "fibre mean": "s", "additive effects": "^", "seasonal naive": "x"}
 VARIANT = (0, (5, 1, 1, 1))  # the same method with other parameters
 
 
@@ -39,6 +41,13 @@ def line_style(method: str, *, variant: bool = False) -> dict[str, Any]:
     """Return how a method's line is drawn."""
     colour, line = STYLES[method]
     return {"color": colour, "linestyle": VARIANT if variant else line, "linewidth": 1.6}
+
+
+def rival_style(rival: str, n_steps: int) -> dict[str, Any]:
+    """Return how a rival's line is drawn, with a dozen marks however many steps there are."""
+    return {"color": BLACK, "linewidth": 0.8, "linestyle": (0, (4, 3)), "marker": RIVALS[rival],
+            "markersize": 4, "markerfacecolor": "white", "markeredgewidth": 0.8,
+            "markevery": max(n_steps // 12, 1), "alpha": 0.7, "zorder": 1.5}  # fmt: skip
 
 
 def plotting() -> Any:

@@ -1,210 +1,144 @@
-"""`tensortide compare`: all methods on the user's own file."""
+"""`tensortide compare`: methods and rivals on the user's own file.
+
+What computes is imported when it is needed: every command loads this module for its options.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from tensortide.errors import InputError
-from tensortide.experiments.compare import (
-    CONTENDERS,
-    PAPER,
-    Result,
-    Task,
-    compare,
-    final_cells,
-    prepare,
-)
-from tensortide.experiments.compare_figure import draw
-from tensortide.experiments.cut_table import Steps
-from tensortide.methods.registry import method_named
-from tensortide.palette import plotting
-from tensortide.progress import Bar
-from tensortide.wording import counted
+
+if TYPE_CHECKING:
+    from tensortide.experiments.compare_result import Result
+    from tensortide.experiments.comparison import Comparison
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
-def run_compare(
-    task: Task, *, title: str, methods: str | None, picture: Path | None, as_json: bool
+def compare(
+    source: Annotated[
+        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
+    ],
+    modes: Annotated[
+        str | None, typer.Option(help="Label columns, with commas: place,age,date.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Column of values.")] = None,
+    step_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column whose values are the steps, in order; else the only mode of dates, as "
+            "track has it, else the last mode."
+        ),
+    ] = None,
+    rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
+    start: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
+    ] = 0.5,
+    methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
+    rivals: Annotated[
+        bool,
+        typer.Option(
+            "--rivals/--no-rivals",
+            help="Compare with what needs no model, too: last value, fibre mean, additive "
+            "effects, seasonal naive.",
+        ),
+    ] = True,
+    absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
+    duplicates: Annotated[
+        str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
+    ] = "last",
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.9,
+            help="Share of later cells that is never learned, to judge by; "
+            "0.1 unless the first data have no hole.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="For the random start and the cells held out.")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File for the picture (png, svg, pdf, jpg) or the table (csv, parquet, arrow).",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
 ) -> None:
-    """Run the comparison, print the table and write the picture."""
-    names = list(CONTENDERS)
-    if methods is not None:
-        names = [m.strip() for m in methods.split(",") if m.strip()]
-    for name in names:
-        method_named(name.removesuffix(PAPER))
-    if picture is not None:
-        _check_picture(picture)
-    steps = task.steps()
-    results = _run_all(task, names, steps)
-    if all(r.refused is not None for r in results):
-        raise InputError(f"no method could run; the first said: {results[0].refused}")
+    """Compare all methods on your own data: predict each batch, then learn it.
+
+    Rivals stand beside them: what anybody would try first. Where one is as good, it is said.
+
+    Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
+    """
+    from tensortide.experiments.comparison import contenders, contest, task_of
+    from tensortide.sources.whole import read_source
+
+    names = contenders(_listed(methods))
+    task, guessed = task_of(
+        read_source(source), _listed(modes), value, step_by, rank=rank, start=start,
+        absent=absent, duplicates=duplicates, seed=seed, hold_out=hold_out,
+    )  # fmt: skip
+    if out is not None:
+        _check_out(out)
+    for guess in guessed:
+        print(f"guessed {guess}", file=sys.stderr)
+    found = contest(task, names, rivals=rivals, guessed=guessed, tell=_tell)
     if as_json:
-        for result in results:
+        for result in found.rows:
             print(json.dumps(asdict(result)))
     else:
-        _print(task, steps, results)
-    if picture is not None:
-        draw(task, steps, sorted(results, key=_rank_of), picture, title)
+        print(found)
+    if out is not None:
+        title = "standard input" if source == "-" else Path(source).name
+        kind = _write(found, out, title)
         if not as_json:
-            print(f"picture: {picture}")
+            print(f"{kind}: {out}")
 
 
-def _run_all(task: Task, names: Sequence[str], steps: Steps) -> list[Result]:
-    """Run the methods one after the other, all from the same preparation."""
-    start, final = prepare(task, steps, progress=None), final_cells(task, steps)
-    results: list[Result] = []
-    with Bar(len(names) * len(steps.batches)) as bar:
-        for name in names:
-            bar.tell(name)
-            results.append(compare(task, name, steps, start, final, bar.advance))
-            bar.tell(done=len(results) * len(steps.batches))
-            if not bar.shown:
-                print(f"{name}: {results[-1].seconds:.2f} s", file=sys.stderr)
-    return results
+def _listed(names: str | None) -> list[str] | None:
+    """Return names that stand between commas."""
+    return None if names is None else [n.strip() for n in names.split(",") if n.strip()]
 
 
-def _check_picture(picture: Path) -> None:
+def _tell(result: Result) -> None:
+    """Where no bar is drawn, say what is done."""
+    if not sys.stderr.isatty():
+        print(f"{result.method}: {result.seconds:.2f} s", file=sys.stderr)
+
+
+def _check_out(out: Path) -> None:
     """Refuse before anything is computed."""
-    if picture.suffix.lower() not in PICTURES or not picture.resolve().parent.is_dir():
+    from tensortide.cli.table_file import ENDINGS
+    from tensortide.palette import plotting
+
+    kinds = (*PICTURES, *ENDINGS)
+    if out.suffix.lower() not in kinds or not out.resolve().parent.is_dir():
         raise InputError(
-            f"{picture}: no picture can be written there; the folder has to exist and the name "
-            f"to end in one of {', '.join(PICTURES)}."
+            f"{out}: no picture or table can be written there; the folder has to exist and the "
+            f"name to end in one of {', '.join(kinds)}."
         )
-    plotting()
+    if out.suffix.lower() in PICTURES:
+        plotting()
 
 
-def _print(task: Task, steps: Steps, results: list[Result]) -> None:
-    console = Console()
-    console.print(_introduction(task, steps) + "\n", highlight=False)
-    able = [r for r in results if r.refused is None]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    held = ["error of cells\nheld out"] if steps.n_held else []
-    for name in (*held, "error of\nnew cells", "fitness", "seconds", "memory"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for r in sorted(able, key=_rank_of):
-        table.add_row(
-            r.method,
-            *([_with_spread(r)] if steps.n_held else []),
-            _number(r.error),
-            _number(r.fitness),
-            f"{r.seconds:.2f}",
-            _size(r.bytes),
-        )
-    console.print(table)
-    console.print("\n" + _explanation(steps), highlight=False)
-    for line in _refusals(results):
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print("parameters:", highlight=False)
-    for r in able:
-        given = ", ".join(f"{name}={value}" for name, value in r.parameters.items())
-        console.print(f"  {r.method}: {given}", highlight=False, soft_wrap=True)
+def _write(found: Comparison, out: Path, title: str) -> str:
+    """Write the picture or the table, and say which."""
+    from tensortide.cli.table_file import write_table
 
-
-def _introduction(task: Task, steps: Steps) -> str:
-    n, n_first = len(steps.batches), steps.first.num_rows
-    told = [
-        f"{task.table.num_rows:,} records, rank {task.rank}; prepared on the first {n_first:,}, "
-        f"then {counted(n, 'step')} by {task.step_by}: each batch is predicted, "
-        "then learned."
-    ]
-    if all(isinstance(label, str) for label in steps.labels):
-        shown = ", ".join(map(repr, steps.labels[:3]))
-        told.append(
-            f"{task.step_by} is text, so the steps go in its alphabetical order: {shown} ..."
-        )
-    if steps.within:
-        told.append(
-            f"{steps.within:,} records repeat a cell of their own step: {_RULES[task.duplicates]}."
-        )
-    if steps.across:
-        told.append(f"{steps.across:,} records repeat or correct a cell of an earlier step.")
-    if task.duplicates == "count" and task.absent != "zero":
-        told.append("Cells without a record are unknown; --absent zero makes them zeros.")
-    told.append(_about_held(task, steps))
-    n_parameters = task.rank * sum(len(set(steps.first[m].to_pylist())) for m in task.modes)
-    if n_parameters > n_first:
-        told.append(
-            f"The first data have fewer records than the model numbers ({n_parameters:,}): take "
-            "a smaller --rank or a larger --start."
-        )
-    return "\n".join(told)
-
-
-def _about_held(task: Task, steps: Steps) -> str:
-    if steps.n_held:
-        return f"{steps.n_held:,} cells are held out: no method learns them (see --hold-out)."
-    if task.absent == "zero":
-        return "No cell is held out, as it would count as zero."
-    if task.hold_out is None and steps.complete:
-        return (
-            "The first data have no hole, so no cell is held out; --hold-out 0.1 does, and leaves "
-            "out the methods that need complete slices."
-        )
-    return "No cell is held out."
-
-
-_RULES = {
-    "last": "only the last one counts (events are added up with --duplicates sum or count, later "
-    "versions of a value are told apart with --step-by and the column that says when they came)",
-    "sum": "they are summed",
-    "mean": "their mean counts",
-    "count": "they are counted",
-}
-
-
-def _explanation(steps: Steps) -> str:
-    text = "error: |x - y| / |x|, over all steps; of new cells before their batch was learned"
-    if steps.n_held:
-        text += (
-            "; of cells held out after the rest of their batch was learned (± its standard error, "
-            "from leaving out one step each; best first)"
-        )
-    text += ". fitness: 1 - |x - y| / |x| on all cells learned, at the end"
-    if not steps.n_held:
-        text += " (best first; it favours methods that keep history and says little of other cells)"
-    return text + "."
-
-
-def _refusals(results: list[Result]) -> list[str]:
-    """Return one line for each reason, with the methods that gave it, without the advice."""
-    reasons = defaultdict(list)
-    for r in results:
-        if r.refused is not None:
-            reason = r.refused.replace(f"method {r.method!r} ", "").partition(";")[0].rstrip(".")
-            when = f"at step {r.refused_at}" if r.refused_at else "in the preparation"
-            reasons[f"{when}: {reason}"].append(r.method)
-    return [f"not run: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
-
-
-def _rank_of(result: Result) -> float:
-    """Best first: by the cells held out, else by fitness."""
-    if result.error_held is not None:
-        return result.error_held
-    return -(result.fitness or 0.0)
-
-
-def _with_spread(result: Result) -> str:
-    spread = result.error_held_spread
-    return _number(result.error_held) + (f" ± {spread:.3f}" if spread is not None else "")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _size(n_bytes: int) -> str:
-    for unit in ("B", "KB", "MB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}"
-        n_bytes = round(n_bytes / 1000)
-    return f"{n_bytes:.0f} GB"
+    if out.suffix.lower() in PICTURES:
+        found.plot(out, title)
+        return "picture"
+    write_table(found.to_table(), out)
+    return "table"

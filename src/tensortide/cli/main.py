@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tensortide.cli.compare import compare
 from tensortide.cli.entry import INTERRUPTED, tell_stopped
 from tensortide.cli.forecast import forecast
 from tensortide.cli.nowcast import nowcast
@@ -255,59 +256,7 @@ def methods(as_json: AsJson = False) -> None:
     list_methods(as_json=as_json)
 
 
-@app.command(name="compare")
-def compare_methods(
-    source: Annotated[
-        str, typer.Argument(help="A CSV, JSON lines, Parquet or Arrow file, a folder, or -.")
-    ],
-    modes: Annotated[str, typer.Option(help="Label columns, with commas: place,age,date.")],
-    value: Annotated[str, typer.Option(help="Column of values.")] = "value",
-    step_by: Annotated[
-        str | None, typer.Option(help="Column whose values are the steps; else the last mode.")
-    ] = None,
-    rank: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
-    start: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of the steps that is preparation.")
-    ] = 0.5,
-    methods: Annotated[str | None, typer.Option(help="Some methods only, with commas.")] = None,
-    absent: Annotated[str, typer.Option(help="Cells not listed: missing or zero.")] = "missing",
-    duplicates: Annotated[
-        str, typer.Option(help="Several records of a cell: last, sum, mean, count, error.")
-    ] = "last",
-    hold_out: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=0.9,
-            help="Share of later cells that is never learned, to judge by; "
-            "0.1 unless the first data have no hole.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="For the random start and the cells held out.")
-    ] = 0,
-    picture: Annotated[
-        Path | None, typer.Option("-o", "--out", help="File for the picture: png, svg, pdf, jpg.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line a method.")] = False,
-) -> None:
-    """Compare all methods on your own data: predict each batch, then learn it.
-
-    Example: tensortide compare counts.csv --modes place,age,date --value count -o compare.png
-    """
-    from tensortide.cli.compare import run_compare
-    from tensortide.experiments.compare import Task
-    from tensortide.sources.whole import read_source
-
-    names = [name.strip() for name in modes.split(",")]
-    task = Task(
-        table=read_source(source), modes=names, value=value, step_by=step_by or names[-1],
-        rank=rank, start=start, absent=absent, duplicates=duplicates, seed=seed, hold_out=hold_out,
-    )  # fmt: skip
-    title = "standard input" if source == "-" else Path(source).name
-    run_compare(task, title=title, methods=methods, picture=picture, as_json=as_json)
-
-
+app.command()(compare)
 app.command()(nowcast)
 
 

@@ -1,11 +1,11 @@
-"""All methods on one's own data: predict each batch, then learn it."""
+"""All methods and their rivals on one's own data: predict each batch, then learn it."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,10 +14,13 @@ import numpy as np
 from tensortide.arrays import Floats
 from tensortide.core.steps.method import LEARNING
 from tensortide.errors import InputError, TensortideError
+from tensortide.experiments.coded import CodedSteps, code
+from tensortide.experiments.compare_result import Result, Share
 from tensortide.experiments.cut_table import Held, Steps, cut
+from tensortide.experiments.rivals import RIVALS
 from tensortide.methods.registry import METHODS
 from tensortide.online.estimator import OnlineCP
-from tensortide.online.score import fitness, norm, share_missed
+from tensortide.online.score import fitness, norm
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tensortide.online.parameters import Absent, Duplicates
 
 PAPER = " (paper)"  # behind the name of a method: with the paper's prior
+FIBRES = " (fibres)"  # with a memory of fibres
 CONTENDERS = [*METHODS, *(name + PAPER for name in LEARNING)]
 
 
@@ -61,81 +65,36 @@ class Task:
             duplicates=self.duplicates, hold_out=share, seed=self.seed,
         )  # fmt: skip
 
+    def coded(self, steps: Steps) -> CodedSteps:
+        """Return the steps as rivals take them."""
+        return code(steps, self.modes, self.value, self.step_by, self.duplicates)
+
     def model(self, name: str, rank: int | None = None) -> OnlineCP:
-        """Return an empty model for these records; a name may end in the paper's prior."""
-        method, paper = name.removesuffix(PAPER), name.endswith(PAPER)
+        """Return an empty model for these records; a name may end in its variant."""
+        method, paper = method_of(name), name.endswith(PAPER)
         return OnlineCP(
             self.rank if rank is None else rank, method, modes=self.modes, value=self.value,
             absent=cast("Absent", self.absent), duplicates=cast("Duplicates", self.duplicates),
-            prior="paper" if paper else None, seed=self.seed,
+            prior="paper" if paper else None, fibres=True if name.endswith(FIBRES) else None,
+            seed=self.seed,
         )  # fmt: skip
 
 
-@dataclass(kw_only=True)
-class Result:
-    """How a method did; `refused` says why it stopped, at the step `refused_at` (0: preparing).
-
-    Errors are ``|x - y| / |x|``: of each batch before it was learned and after, and of the cells
-    of the batch that were held out, after the others were learned; None where x is zero.
-    """
-
-    method: str
-    parameters: dict[str, Any]
-    errors: list[float | None] = field(default_factory=list)
-    errors_after: list[float | None] = field(default_factory=list)
-    errors_held: list[float | None] = field(default_factory=list)
-    error: float | None = None
-    error_held: float | None = None
-    error_held_spread: float | None = None
-    fitness: float | None = None
-    seconds: float = 0.0
-    bytes: int = 0
-    steps: int = 0
-    refused: str | None = None
-    refused_at: int | None = None
-
-
-class _Share:
-    """The size of errors against the size of values, over many steps."""
-
-    def __init__(self) -> None:
-        self.squares: list[tuple[float, float]] = []
-
-    def add(self, missed: float, size: float) -> float | None:
-        """Count a step (two norms) and return its own share."""
-        self.squares.append((missed**2, size**2))
-        return share_missed(missed, size)
-
-    def total(self) -> float | None:
-        """Return the share over all steps."""
-        missed, size = np.array(self.squares).sum(axis=0)
-        return float(np.sqrt(missed / size)) if size > 0.0 else None
-
-    def spread(self) -> float | None:
-        """Return the standard error of the share: the jackknife, leaving out one step each."""
-        squares = np.array(self.squares)
-        squares = squares[squares[:, 1] > 0.0]
-        if len(squares) < 3:
-            return None
-        missed, size = (squares.sum(axis=0) - squares).T
-        left_out = np.sqrt(missed / size)
-        return float(np.sqrt((len(squares) - 1) * np.mean((left_out - left_out.mean()) ** 2)))
-
-
-def compare(
-    task: Task, name: str, steps: Steps, start: list[Floats], final: tuple[Any, Floats],
-    tell: Callable[[], None] = lambda: None,
+def judge_method(
+    task: Task, name: str, steps: Steps, start: list[Floats] | None = None,
+    final: tuple[Any, Floats] | None = None, tell: Callable[[], None] = lambda: None,
 ) -> Result:  # fmt: skip
-    """Run a method from prepared factors, to be judged at the end by the `final_cells`.
+    """Run a method; one with the paper's ridge begins with factors that were prepared for all.
 
-    `tell` is called after each step.
+    At the end it is judged by the `final_cells`, if any are given.  `tell` is called after each
+    step.
     """
     result = Result(method=name, parameters=parameters_of(name))
-    new, held = _Share(), _Share()
+    new, held = Share(), Share()
     model = task.model(name)
     at = 0
     try:
-        if model._compose().learned:  # a prior is learned with its rows
+        if start is None or model._compose().learned:  # a prior is learned with its rows
             model.fit(steps.first, progress=False)
         else:
             model.fit(steps.first, init=start, max_sweeps=0, progress=False)
@@ -154,10 +113,31 @@ def compare(
         result.refused, result.refused_at = str(error), at
         return result
     result.bytes = model.state_bytes_
-    result.error, result.error_held = new.total(), held.total()
-    result.error_held_spread = held.spread()
-    labels, values = final
-    result.fitness = fitness(values, model.predict(labels))
+    result.settle(new, held)
+    if final is not None:
+        labels, values = final
+        result.fitness = fitness(values, model.predict(labels))
+    return result
+
+
+def judge_rival(name: str, steps: CodedSteps, tell: Callable[[], None] = lambda: None) -> Result:
+    """Run a rival on the same steps, to be judged by the same cells."""
+    rival = RIVALS[name](steps)
+    result = Result(method=name, kind="rival", parameters=rival.parameters)
+    new, held = Share(), Share()
+    rival.learn(steps.first)
+    for batch, aside in zip(steps.batches, steps.held, strict=True):
+        began = time.perf_counter()
+        gap = batch.values - rival.predict(batch)
+        rival.learn(batch)
+        result.seconds += time.perf_counter() - began
+        result.errors.append(new.add(norm(gap), norm(batch.values)))
+        missed = norm(aside.values - rival.predict(aside))
+        result.errors_held.append(held.add(missed, norm(aside.values)))
+        result.steps += 1
+        tell()
+    result.bytes = rival.nbytes
+    result.settle(new, held)
     return result
 
 
@@ -166,15 +146,24 @@ def prepare(task: Task, steps: Steps, progress: bool | None = False) -> list[Flo
     return task.model("gocpt" + PAPER).fit(steps.first, progress=progress).factors_
 
 
+def method_of(name: str) -> str:
+    """Return the method that a contender is a variant of.
+
+    >>> method_of("gocpte (paper)"), method_of("gocpte (fibres)"), method_of("sdt")
+    ('gocpte', 'gocpte', 'sdt')
+    """
+    return name.removesuffix(PAPER).removesuffix(FIBRES)
+
+
 def parameters_of(name: str) -> dict[str, Any]:
     """Return the parameters of a method by name.
 
     >>> parameters_of("olstec")
     {'forgetting': 0.98, 'beta': 1e-05}
     """
-    method = name.removesuffix(PAPER)
+    method = method_of(name)
     given = signature(METHODS[method]).parameters.values()
-    idle = ("alpha", "beta") if method in LEARNING and method == name else ()
+    idle = ("alpha", "beta") if method in LEARNING and not name.endswith(PAPER) else ()
     prior = {"prior": "learned" if idle else "paper"} if method in LEARNING else {}
     return prior | {
         p.name: p.default if isinstance(p.default, (int, float, str)) else repr(p.default)

@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensortide.experiments.compare import PAPER, Result, Task
-from tensortide.experiments.cut_table import Steps
-from tensortide.palette import are_dates, cut_off, line_style, place_ticks, plotting, save_picture
+from tensortide.experiments.compare import PAPER, Task, method_of
+from tensortide.palette import (
+    are_dates,
+    cut_off,
+    line_style,
+    place_ticks,
+    plotting,
+    rival_style,
+    save_picture,
+)
+from tensortide.wording import counted
+
+if TYPE_CHECKING:
+    from tensortide.experiments.compare_result import Result
+    from tensortide.experiments.comparison import Comparison
 
 
-def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title: str) -> None:
+def draw(comparison: Comparison, file: Path, title: str) -> None:
     """Write the picture: errors of new cells, and of those held out or just learned."""
+    task, steps = comparison.task, comparison.steps
     pyplot = plotting()
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.8), sharex=True, layout="constrained")
+    done = [r for r in comparison.rows if r.refused is None]
+    height = 4.6 + 0.2 * (len(done) // 6 + len(comparison.notes))
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, height), sharex=True, layout="constrained")
     panels = [("errors", "each batch, before it was learned")]
     if steps.n_held:
         panels.append(("errors_held", "cells held out, after the rest of the batch was learned"))
     else:
         panels.append(("errors_after", "each batch, after it was learned"))
-    done = [r for r in results if r.refused is None]
     for axis, (which, what) in zip(axes, panels, strict=True):
         levels: list[float] = []
         for result in reversed(done):  # the best one on top
             errors = [np.nan if e is None else e for e in getattr(result, which)]
-            axis.plot(_along(steps.labels), errors, label=result.method,
-                      marker="o" if len(errors) < 30 else None, markersize=3,
-                      **line_style(result.method.removesuffix(PAPER),
-                                   variant=result.method.endswith(PAPER)))  # fmt: skip
+            if errors:  # rivals have none after learning
+                axis.plot(_along(steps.labels), errors, label=result.method, **_style(result))
             levels += [e for e in errors if np.isfinite(e)]
         _limit(axis, levels)
         axis.set_title(what, fontsize=10, loc="left")
@@ -40,8 +52,26 @@ def draw(task: Task, steps: Steps, results: Sequence[Result], file: Path, title:
         place_ticks(axis, steps.labels)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=6, fontsize=9)
-    figure.suptitle(f"{title}: {len(done)} methods, rank {task.rank}", fontsize=11)
+    n_rivals = sum(r.kind == "rival" for r in done)
+    told = counted(len(done) - n_rivals, "method")
+    told += f" and {counted(n_rivals, 'rival')} that need no model" if n_rivals else ""
+    lines = [f"{title}: {told}, rank {task.rank}", *map(_sentence, comparison.notes)]
+    figure.suptitle("\n".join(lines), fontsize=11)
     save_picture(figure, file)
+
+
+def _style(result: Result) -> dict[str, Any]:
+    """Return how a row is drawn."""
+    n = len(result.errors)
+    if result.kind == "rival":
+        return rival_style(result.method, n)
+    method = method_of(result.method)
+    mark = {"marker": "o" if n < 30 else None, "markersize": 3}
+    return mark | line_style(method, variant=result.method.endswith(PAPER))
+
+
+def _sentence(note: str) -> str:
+    return note[0].upper() + note[1:]
 
 
 def _is_number(labels: Sequence[Any]) -> bool:

@@ -97,15 +97,7 @@ def make_feasible(
         if means is not None and recipe.loss.name in ("bernoulli", "custom"):
             new[:] = means[mode]
         if recipe.loss.positive:
-            np.abs(rows, out=rows)
-            if not rows.any():  # a model of zeros could never leave them
-                rows[:] = AGAIN
-            floor = FLOOR * float(rows.mean() if means is None else means[mode].max())
-            if not given:
-                np.maximum(new, floor, out=new)
-            if means is not None and by_components(recipe):
-                # Counts are shared out among components: one at nothing could never come back.
-                np.maximum(rows, BARELY * means[mode], out=rows)
+            _make_positive(recipe, rows, new[:0] if given else new, means, mode)
         elif terms.nonnegative:
             np.maximum(rows, 0.0, out=rows)
         if isinstance(terms.prox, Simplex):
@@ -122,6 +114,19 @@ def make_feasible(
         ]
         if free:
             work.stack[work.part(free[0])] *= lost
+
+
+def _make_positive(
+    recipe: Recipe, rows: Floats, new: Floats, means: Floats | None, mode: int
+) -> None:
+    """Lift rows, and those of them that are `new`, to where counts have a probability."""
+    np.abs(rows, out=rows)
+    if not rows.any():  # a model of zeros could never leave them
+        rows[:] = AGAIN
+    np.maximum(new, FLOOR * float(rows.mean() if means is None else means[mode].max()), out=new)
+    if means is not None and by_components(recipe):
+        # Counts are shared out among components: one at nothing could never come back.
+        np.maximum(rows, BARELY * means[mode], out=rows)
 
 
 def general_goal(

@@ -223,8 +223,8 @@ def test_the_objective_does_not_rise_when_a_new_component_meets_an_l1_term(monke
     told: list[float] = []
     real = goal.sweep_modes
 
-    def watched(goal_, watch=None):
-        real(goal_, lambda _, value: told.append(value))
+    def watched(goal_, modes, watch=None):
+        real(goal_, modes, lambda _, value: told.append(value))
 
     model = tt.OnlineCP(2, "gocpt", penalties={1: tt.l1(50.0)}).fit(x[:, :, :20])
     model.change_rank(4)

@@ -102,9 +102,12 @@ def _log_det(matrix):
     return np.linalg.slogdet(matrix)[1]
 
 
-def evidence(rows, priors, n_cells, noise):
-    """``n log s2 + sum_k (n_k log |S_k| - sum_i log |C_i|)``; `rows.noise` is that of S and C."""
-    total = n_cells * np.log(noise)
+def evidence(rows, priors, data, noise):
+    """``n log s2 + misses / s2 + sum_k (n_k log |S_k| - sum_i log |C_i|)``.
+
+    `rows.noise` is that of S, C and the misses.
+    """
+    total = len(data) * np.log(noise) + misses(rows, data) / noise
     for mode, means in enumerate(rows.means):
         total += len(means) * _log_det(rows.noise * np.linalg.inv(priors[mode]))
         total -= sum(_log_det(rows.covariance(mode, i)) for i in range(len(means)))

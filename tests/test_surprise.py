@@ -262,7 +262,9 @@ def test_what_comes_again_unchanged_is_no_news():
 def test_a_certain_no_that_becomes_yes_is_a_surprise_on_the_first_day():
     x = np.zeros((30, 10))
     x[:15] = 1.0
-    model = tt.OnlineCP(1, "gocpt", loss="bernoulli", modes=["place", "day"], value="n")
+    model = tt.OnlineCP(
+        1, "gocpt", loss="bernoulli", modes=["place", "day"], value="n", prior="paper"
+    )  # a learned prior is not that certain after ten days
     p, d = np.meshgrid(np.arange(30), np.arange(10), indexing="ij")
     model.fit({"place": p.ravel(), "day": d.ravel(), "n": x.ravel()})
     day = np.r_[np.ones(15), np.zeros(15)]

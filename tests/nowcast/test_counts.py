@@ -128,7 +128,7 @@ def test_the_estimator_with_poisson_loss_is_chain_ladder_too():
     square = Triangle.from_chainladder(sample).by_delay()
     known = ~np.isnan(square)
     batch = tt.Batch(np.argwhere(known), square[known], shape=square.shape)
-    model = tt.OnlineCP(1, tt.gocpt(beta=0.0), loss="poisson")
+    model = tt.OnlineCP(1, tt.gocpt(beta=0.0), loss="poisson", prior="paper")
     model.fit(batch, max_sweeps=20_000, tol=0.0, starts=1)
     for _ in range(3):  # on from there, as the first to stop is decided by rounding
         model.fit(batch, max_sweeps=20_000, tol=0.0, init=model.factors_)

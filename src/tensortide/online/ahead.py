@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
+from tensortide.core.objective.believed import invert
 from tensortide.core.steps.beliefs import MEMORIES, Beliefs
-from tensortide.core.steps.believe import invert
 from tensortide.core.steps.change import Coming, News
 from tensortide.core.steps.look_back import Past, find_period, look_back
-from tensortide.core.steps.outlook import PLAIN, RECENT, weighted
+from tensortide.core.steps.outlook import PLAIN, RECENT, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import Factors, values_at
+from tensortide.core.tensor.factors import Factors, products_at, values_at
 from tensortide.core.tensor.fibres import FibreChange, Fibres
 from tensortide.data.timeline import LONGEST, ORDERED, Timeline
 
 if TYPE_CHECKING:
+    from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.learn import Learning
     from tensortide.core.tensor.dense_box import AnyEntries
     from tensortide.data.modes import Arrival, Modes
@@ -46,6 +47,7 @@ def first_ahead(
     mode: int | None,
     *,
     fibres: bool,
+    loss: Loss,
 ) -> tuple[Beliefs, Ahead]:
     """Return what the preparation tells about what is to come along a mode, if any."""
     rank, none = factors.rank, np.zeros((0, 0))
@@ -57,7 +59,10 @@ def first_ahead(
     beliefs = begun_anew(beliefs, factors)
     if mode is None:
         return beliefs, Ahead()
-    return _look_along(beliefs, factors, modes, mode, change.entries, fibres=fibres)
+    return _look_along(
+        beliefs, factors, modes, mode, change.entries, fibres=fibres, loss=loss,
+        absent_zero=change.absent_zero,
+    )  # fmt: skip
 
 
 def _look_along(
@@ -68,6 +73,8 @@ def _look_along(
     entries: AnyEntries,
     *,
     fibres: bool,
+    loss: Loss,
+    absent_zero: bool,
 ) -> tuple[Beliefs, Ahead]:
     """Return beliefs that know how the outlook along a mode would have done on entries."""
     line = _with_found_period(Timeline.first(mode, modes.labels[mode]), factors)
@@ -84,7 +91,10 @@ def _look_along(
         learned, recalled = memory.learn(cells, order, residuals, np.ones(len(values), bool))
         memory.put(learned)
     past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
-    return look_back(beliefs, factors, past, cells, values, recalled), Ahead(line, memory)
+    beliefs = look_back(
+        beliefs, factors, past, cells, values, recalled, loss, absent_zero=absent_zero
+    )
+    return beliefs, Ahead(line, memory)
 
 
 def begun_anew(beliefs: Beliefs, factors: Factors) -> Beliefs:
@@ -229,8 +239,9 @@ def _turn(
     if model.store is not None:
         entries = model.store.entries
         beliefs, ahead = _look_along(
-            beliefs, model.factors, model.modes, mode, entries, fibres=fibres
-        )
+            beliefs, model.factors, model.modes, mode, entries, fibres=fibres,
+            loss=model.method.loss, absent_zero=model.rules.absent_zero,
+        )  # fmt: skip
         assert ahead.line is not None
         return beliefs, ahead.line, ahead.fibres
     line = Timeline.first(mode, model.modes.labels[mode])
@@ -262,7 +273,7 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     newest = line.places[-RECENT:]
     old = ~np.isin(used, newest)[which]
     recalled[old, 1] = recalled[old, 2] = recalled[old, 3]
-    found = shares[0] * values + weighted(recalled, recalling)
+    found = shares[0] * values
     if shares[1] > 0.0:
         rows = model.rows()
         labels = [model.modes.labels[mode].label(int(p)) for p in used]
@@ -276,9 +287,6 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
                 for k, p in enumerate(used)
             ]
         )
-        z = outlook[which]
-        for other, factor in enumerate(rows):
-            if other != mode:
-                z = z * factor[positions[:, other]]
-        found += shares[1] * z.sum(axis=1)
-    return np.asarray(found)
+        found += shares[1] * (outlook[which] * products_at(rows, positions, mode)).sum(axis=1)
+    positive = model.method.loss.positive
+    return recalled_too(found, weighted(recalled, recalling), positive=positive)

@@ -81,7 +81,7 @@ def mode_ahead(model: Model, mode: str | int | None) -> int:
     if not model.learned:
         raise InputError(
             "this model has the paper's prior, which sees nothing ahead; forecasts need "
-            "prior='learned', with method 'gocpt' or 'gocpte' and the squared loss."
+            "prior='learned', with method 'gocpt' or 'gocpte'."
         )
     if along is not None and kinds[along] not in ORDERED:
         raise InputError(

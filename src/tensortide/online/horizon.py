@@ -26,7 +26,7 @@ from tensortide.core.steps.horizons import (
     pooled,
     weights_of,
 )
-from tensortide.core.steps.outlook import weighted
+from tensortide.core.steps.outlook import mixed_row, recalled_too, weighted
 from tensortide.core.tensor.packed import unpack
 from tensortide.core.tensor.residuals import BASIC as BASIC_MEMORIES
 from tensortide.online.ahead import counted_anew, seen_along
@@ -44,7 +44,7 @@ class Outlook:
     """
 
     def __init__(self, model: Model, mode: int) -> None:
-        self._model = model
+        self._model, self._positive = model, model.method.loss.positive
         self._beliefs, self._told, self._fibres = seen_along(model, mode)
         self.line = counted_anew(model, self._told)
         self._rows = model.rows()[mode]
@@ -61,16 +61,18 @@ class Outlook:
             return self._next(cells, label)
         mixed, recalling = self._weigh(min(horizon, FARTHEST))
         sight = self.line.sight(number, horizon)
-        row = mixed @ sight.candidates(self._rows, self._mean[None])[0]
-        values = self._with_row(cells, row)
+        found = sight.candidates(self._rows, self._mean[None])[0]
+        values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
         if self._past is not None:
             at = np.full(len(cells), number[0])
-            return values + weighted(self._past.recall(cells, at, horizon), recalling)
+            said = weighted(self._past.recall(cells, at, horizon), recalling)
+            return recalled_too(values, said, positive=self._positive)
         mixed, one_ahead = self._beliefs.weights_ahead()
         left = persistence(self._beliefs.ahead, mixed)
-        return values + weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
+        said = weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
+        return recalled_too(values, said, positive=self._positive)
 
     @cached_property
     def _past(self) -> PastCells | None:
@@ -82,10 +84,12 @@ class Outlook:
         """Return what the model says of the next label before it learns it."""
         mixed, recalling = self._beliefs.weights_ahead()
         before = self._told.before(self._told.number([label]))
-        values = self._with_row(cells, mixed @ before.candidates(0, self._rows, self._mean))
-        if self._fibres is not None:
-            values += weighted(self._fibres.recall(cells), recalling)
-        return values
+        found = before.candidates(0, self._rows, self._mean)
+        values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
+        if self._fibres is None:
+            return values
+        said = weighted(self._fibres.recall(cells), recalling)
+        return recalled_too(values, said, positive=self._positive)
 
     def _with_row(self, cells: Positions, row: Floats) -> Floats:
         """Return the values of cells whose label along the mode has a row, as a step adds up."""

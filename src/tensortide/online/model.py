@@ -114,7 +114,7 @@ class Model:
         memory, ahead = begin(method, factors.rows(), change), Ahead()
         if best.learning is not None:
             beliefs, ahead = first_ahead(
-                best.learning, factors, change, modes, along, fibres=fibres
+                best.learning, factors, change, modes, along, fibres=fibres, loss=loss
             )
             memory = beliefs.as_memory()
         model = cls(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
-from tensortide.core.losses.standard import Loss
+from tensortide.core.losses.standard import Bernoulli, Loss
 from tensortide.core.penalties.parts import Part
 from tensortide.core.steps.method import Method
 from tensortide.data.modes import Modes
@@ -69,6 +69,17 @@ class Parameters:
             raise InputError(
                 "fibres=True goes with prior='learned', whose outlook weighs what they remember."
             )
+        if self.fibres and isinstance(composed.loss, Bernoulli):
+            raise InputError(
+                "fibres=True remembers what the model misses of values, and loss 'bernoulli' has "
+                "log odds; leave fibres out."
+            )
+        if self.fibres and self.absent == "zero":
+            raise InputError(
+                "fibres=True remembers what the model misses of listed values; with absent='zero' "
+                "those are the ones above zero, and all answers would be too large; leave fibres "
+                "out."
+            )
         return composed
 
     def _compose(self, modes: Modes | None = None) -> Method:
@@ -79,4 +90,5 @@ class Parameters:
     def _keeps_fibres(self, method: Method) -> bool:
         """Tell whether a model remembers fibres."""
         wanted = method.keeps_history if self.fibres is None else self.fibres
-        return bool(wanted and method.learned)
+        able = self.absent != "zero" and not isinstance(method.loss, Bernoulli)
+        return bool(wanted and method.learned and able)

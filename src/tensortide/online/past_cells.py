@@ -10,7 +10,7 @@ import numpy as np
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.steps.horizons import LOOKED, Judges, run_on
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import values_at
+from tensortide.core.tensor.factors import products_at, values_at
 from tensortide.core.tensor.fibres import Fibres
 from tensortide.core.tensor.residuals import Residuals
 from tensortide.data.timeline import Timeline
@@ -60,10 +60,8 @@ class PastCells:
         self._cells, self._values = cells[order], values[order]
         placed = place[self._cells[:, line.mode]]
         self._bounds = np.searchsorted(placed, np.arange(len(line.places) + 1))
-        self._products = np.ones((len(order), model.rank))
-        for mode, factor in enumerate(rows):
-            if mode != line.mode:
-                self._products *= factor[self._cells[:, mode]]
+        self._loss = model.method.loss
+        self._products = products_at(rows, self._cells, line.mode)
 
     def recall(self, cells: Positions | Places, numbers: Positions, horizon: int) -> Floats:
         """Return what the fibres of cells remembered some steps before their labels."""
@@ -79,7 +77,7 @@ class PastCells:
         """Return the Gram matrix of what candidates, and memories, missed on targets."""
         bounds = self._bounds[targets.at[0] : targets.at[-1] + 2]
         mine = slice(int(bounds[0]), int(bounds[-1]))
-        judges = Judges(bounds - bounds[0], self._values[mine], self._products[mine])
+        judges = Judges(bounds - bounds[0], self._values[mine], self._products[mine], self._loss)
         recalled = np.empty((len(judges.values), 0))
         if memory:
             numbers = np.repeat(targets.numbers, np.diff(bounds))

@@ -336,3 +336,20 @@ def leverages(z: Floats, which: Places, inverses: Floats, out: Floats) -> None:
                 total += (1.0 if i == j else 2.0) * v[place] * z[e, i] * z[e, j]
                 place += 1
         out[e] = total
+
+
+@compiled("void(float64[:,::1], int32[::1], float64[::1], float64[:,::1])")
+def add_outer(z: Floats, which: Places, weights: Floats, out: Floats) -> None:
+    """Add ``w_e z_e z_e'``, packed, to row ``which[e]``."""
+    rank = z.shape[1]
+    full = out.shape[1] > rank or rank == 1
+    for e in range(z.shape[0]):
+        row = out[which[e]]
+        place = 0
+        for i in range(rank):
+            if not full:
+                row[i] += weights[e] * z[e, i] * z[e, i]
+                continue
+            for j in range(i + 1):
+                row[place] += weights[e] * z[e, i] * z[e, j]
+                place += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Direct(ABC):
     """A loss on the scale of the entries; Bernoulli's, on the scale of log odds, is none."""
 
     __slots__ = ()
+
+    least_noise: ClassVar[float] = 0.0  # expected loss of an entry that is known as well as can be
 
     @abstractmethod
     def weight(self, x: Floats, y: Floats) -> Floats:

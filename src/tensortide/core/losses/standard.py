@@ -67,6 +67,7 @@ class Poisson(Direct):
     """
 
     name: ClassVar[str] = "poisson"
+    least_noise: ClassVar[float] = 0.5
     positive: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
     most: ClassVar[float] = np.inf
@@ -100,6 +101,7 @@ class NegativeBinomial(Direct):
     size: float = 10.0
 
     name: ClassVar[str] = "negative_binomial"
+    least_noise: ClassVar[float] = 0.5
     positive: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
     most: ClassVar[float] = np.inf
@@ -173,6 +175,7 @@ class Bernoulli:
     """
 
     name: ClassVar[str] = "bernoulli"
+    least_noise: ClassVar[float] = 0.5
     positive: ClassVar[bool] = False
     least: ClassVar[float] = 0.0
     most: ClassVar[float] = 1.0

@@ -20,8 +20,10 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.kernels.boxes import add_boxes
+from tensortide.core.kernels.coordinates import descend_rows
 from tensortide.core.kernels.dense import dot
 from tensortide.core.kernels.entries import add_equations, add_rhs
+from tensortide.core.kernels.matrices import invert_rows
 from tensortide.core.kernels.moments import (
     add_moments,
     own_variance,
@@ -35,16 +37,42 @@ from tensortide.core.tensor.workspace import Block, Workspace
 from tensortide.errors import SolveError
 
 NONE = np.empty((0, 1, 1))
+PASSES = 300  # of coordinate descent for a row that may not be negative, at most
+TOL = 1e-10  # share of the largest number that a pass may move and be the last
+
+
+def invert(packed: Floats, rank: int, mode: int = 0) -> tuple[Floats, Floats]:
+    """Return the inverses of packed matrices and the logarithms of their determinants."""
+    inverse, logs = np.empty_like(packed), np.empty(len(packed))
+    failed = invert_rows(packed, rank, inverse, logs)
+    if failed >= 0:
+        raise SolveError(
+            "its precision has no inverse: values or factors are too large; scale the values down",
+            mode=mode,
+            position=failed,
+        )
+    return inverse, logs
 
 
 class RowPriors:
     """What is believed of the stacked rows of a step before it: means m, precisions L.
 
-    `means` and `precisions` are given row by row, or by mode once for all rows (`shared`).
+    `means` and `precisions` are given by mode, row by row or once for all rows.  Rows of a mode
+    that is `nonnegative` are sought among those; they are as sure as if they were free.  `certain`
+    is what rows know, where something else than that pulls at them.
     """
 
-    def __init__(self, means: list[Floats], precisions: list[Floats]) -> None:
+    def __init__(
+        self,
+        means: list[Floats],
+        precisions: list[Floats],
+        *,
+        nonnegative: Sequence[bool] = (),
+        certain: list[Floats] | None = None,
+    ) -> None:
         self.means, self.precisions = means, precisions
+        self.nonnegative = nonnegative or (False,) * len(means)
+        self.certain = precisions if certain is None else certain
 
     def part(self, block: Block) -> tuple[Floats, Floats]:
         """Return means and precisions of a block: one for each row, or a single one."""
@@ -85,6 +113,11 @@ class Believed(Objective):
         self._imputed, self.boxes = imputed, list(boxes)
         self._own[:] = 0.0  # without boxes they are never computed
         second_moments(work.stack, inverses, noise, 0, len(inverses), self.moments)
+
+    @property
+    def all_cells(self) -> bool:
+        """Whether boxes stand for cells that are not listed."""
+        return bool(self.boxes)
 
     def settle(self) -> None:
         """Bring Gram matrices up to date: those of second moments, where boxes need them."""
@@ -129,7 +162,30 @@ class Believed(Objective):
                 mode=block.mode,
                 position=block.first + failed,
             )
+        if self.priors.nonnegative[block.mode] and (rows < 0.0).any():
+            self._press_up(rows, gram, rhs, means, told)
         return rows
+
+    def _press_up(
+        self, rows: Floats, gram: Floats, rhs: Floats, means: Floats, told: Floats
+    ) -> None:
+        """Replace rows that have negative numbers by the best ones without."""
+        below = np.flatnonzero((rows < 0.0).any(axis=1))
+        gram, rhs, means, told = (
+            one if len(one) == 1 else one[below] for one in (gram, rhs, means, told)
+        )
+        prior = unpack(told, self.work.rank)
+        shape = (len(below), *prior.shape[1:])
+        full = np.array(np.broadcast_to(gram + prior, shape), order="C")
+        right = rhs + np.einsum("irs,is->ir", prior, means)
+        found = np.maximum(rows[below], 0.0)
+        nobody = np.zeros(len(below) + 1, np.int64), np.empty(0, np.int64), np.empty(0)
+        rank = self.work.rank
+        descend_rows(
+            full, np.ascontiguousarray(right), 0.0, np.zeros(rank), True,
+            np.zeros(len(below), bool), *nobody, np.ones(rank), PASSES, TOL, found,
+        )  # fmt: skip
+        rows[below] = found
 
     def _sums(self, block: Block) -> tuple[Floats, Floats]:
         """Return the sums of cells and boxes: P with second moments, q with means."""
@@ -211,6 +267,10 @@ class Believed(Objective):
         if curvatures is not None and not len(curvatures[0]):
             return dot(values[0], values[0])
         return self.listed.constant
+
+    def fit(self) -> float:
+        """Return the squared misses of the rows as they are, boxes included."""
+        return super().value()
 
     def value(self, misses: float | None = None) -> float:
         """Return the objective at the current rows and covariances; `misses` if they are known."""

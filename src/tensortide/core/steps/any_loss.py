@@ -23,7 +23,7 @@ from tensortide.core.losses.standard import TINY, Loss, Poisson
 from tensortide.core.objective.equations import NormalEquations
 from tensortide.core.objective.regions import Zeros, ZeroSums
 from tensortide.core.objective.squares import BoxTerm, Listed, Objective, model_values
-from tensortide.core.objective.towards import Towards
+from tensortide.core.objective.towards import Pulls
 from tensortide.core.penalties.parts import Terms, Ties
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Block, Workspace
@@ -53,7 +53,7 @@ class AnyLossObjective:
         ties: Sequence[Ties],
         positions: Sequence[Positions | None],
         in_region: Sequence[Floats] | None,
-        towards: Towards | None = None,
+        towards: Pulls | None = None,
     ) -> None:
         self.work, self.loss, self.zeros, self.beta = work, loss, zeros, beta
         self.towards = towards
@@ -73,13 +73,16 @@ class AnyLossObjective:
 
     # ------------------------------------------------------------------ the number
 
-    def value(self) -> float:
-        """Return the objective at the current rows."""
+    def fit(self) -> float:
+        """Return the loss of all cells at the current rows, zeros included."""
         order = self.entries.orders[0]
         y = model_values(self.work, self.entries, 0)
-        total = float(self._losses(0, slice(None), order.values, y).sum()) + self._boxes.value()
-        if self.zeros is not None:
-            total += self.zeros.total()
+        total = float(self._losses(0, slice(None), order.values, y).sum())
+        return total if self.zeros is None else total + self.zeros.total()
+
+    def value(self) -> float:
+        """Return the objective at the current rows."""
+        total = self.fit() + self._boxes.value()
         if self.towards is not None:
             total += self.towards.total()
         return total + sum(map(self._penalty, range(self.work.order)))
@@ -148,9 +151,7 @@ class AnyLossObjective:
         before = work.stack[where].copy()
         y = model_values(work, self.entries, mode)
         self._bend(mode, y)
-        gram, rhs = self._equations(self._parabola, mode)
-        if self.zeros is not None:
-            self.zeros.add(mode, gram, rhs)
+        gram, rhs = self._bent(mode)
         if self.towards is not None:
             self.towards.add(mode, gram, rhs)
         silent = self._silent(mode, gram)
@@ -165,6 +166,17 @@ class AnyLossObjective:
             )
             rows = np.where((other < value)[:, None], shared, rows)
         self._take(mode, before, rows)
+
+    def _bent(self, mode: int) -> tuple[Floats, Floats]:
+        """Return the equations of the parabola, that of the zeros included."""
+        gram, rhs = self._equations(self._parabola, mode)
+        if self.zeros is not None:
+            self.zeros.add(mode, gram, rhs)
+        return gram, rhs
+
+    def _quadratic(self, mode: int) -> tuple[Floats, Floats]:
+        """Return the equations of what is no loss: boxes and ridge."""
+        return self._equations(self._boxes, mode)
 
     def _take(self, mode: int, before: Floats, rows: Floats) -> None:
         """Put the rows in their place.
@@ -337,7 +349,7 @@ class AnyLossObjective:
         line = model_values(self.work, self.entries, mode) - y
         self.work.stack[where] = before
         owner = np.repeat(np.arange(len(before)), np.diff(order.pointers))
-        gram, rhs = self._equations(self._boxes, mode)
+        gram, rhs = self._quadratic(mode)
         gram += np.diag(held)
         sizes = self._sizes(mode)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tensortide.arrays import Floats
-from tensortide.core.kernels.dense import thin_times
 from tensortide.core.steps.method import Memory
+from tensortide.core.steps.missed import Missed
 from tensortide.core.steps.outlook import DISCOUNT, MEAN, PLAIN, mix, mix_jointly, stable
 
 MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
@@ -75,8 +75,8 @@ class Beliefs:
             return first
         return mix_jointly(self.known, 2)
 
-    def judged(self, ahead: Floats | None, known: Floats | None, labels: int) -> Beliefs:
-        """Return the beliefs after errors on cells of new and of known labels."""
+    def judged(self, ahead: Missed | None, known: Missed | None, labels: int) -> Beliefs:
+        """Return the beliefs after what was missed on cells of new and of known labels."""
         return replace(
             self, ahead=_added(self.ahead, ahead, DISCOUNT**labels),
             known=_added(self.known, known, DISCOUNT),
@@ -116,8 +116,8 @@ class Beliefs:
         )  # fmt: skip
 
 
-def _added(past: Floats, errors: Floats | None, discount: float) -> Floats:
+def _added(past: Floats, missed: Missed | None, discount: float) -> Floats:
     """Return the Gram matrix of errors with those of some cells; few begin nothing."""
-    if errors is None or not len(errors) or (len(errors) < FEWEST and not past.any()):
+    if missed is None or not missed.n or (missed.n < FEWEST and not past.any()):
         return past
-    return np.asarray(discount * past + thin_times(errors, errors))
+    return np.asarray(discount * past + missed.gram)

@@ -15,39 +15,37 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
-from tensortide.core.kernels.matrices import invert_rows
-from tensortide.core.objective.believed import Believed, RowPriors
+from tensortide.core.losses.standard import Squared
+from tensortide.core.objective.believed import Believed, RowPriors, invert
 from tensortide.core.objective.data_terms import DataTerms, imputed
 from tensortide.core.objective.squares import BoxTerm, Listed
+from tensortide.core.objective.towards import Towards
 from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, believed_goal, update
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.expect import Expectation
+from tensortide.core.steps.goal import (
+    anchor_scale,
+    by_components,
+    circumstances,
+    make_positive,
+    nonnegative_modes,
+)
 from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions, precision
 from tensortide.core.steps.method import Recipe
+from tensortide.core.steps.missed import Missed
 from tensortide.core.steps.outcome import Outcome, finish_step, load_rows, predict_arrived
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import unpack
 from tensortide.core.tensor.workspace import Block, Workspace
-from tensortide.core.updates.exact import Run, serially, update_block
+from tensortide.core.updates.exact import Run, serially
 from tensortide.errors import SolveError
+from tensortide.validate import check_number
 
 KEPT = 0.95  # share of a row's precision that outlasts a step with entries of it
 FASTEST = 0.05  # share of the noise that one batch replaces at most
-
-
-def invert(packed: Floats, rank: int, mode: int = 0) -> tuple[Floats, Floats]:
-    """Return the inverses of packed matrices and the logarithms of their determinants."""
-    inverse, logs = np.empty_like(packed), np.empty(len(packed))
-    failed = invert_rows(packed, rank, inverse, logs)
-    if failed >= 0:
-        raise SolveError(
-            "its precision has no inverse: values or factors are too large; scale the values down",
-            mode=mode,
-            position=failed,
-        )
-    return inverse, logs
 
 
 class BelievedStep:
@@ -81,9 +79,9 @@ class BelievedStep:
         self.expectation, coming = None, change.coming
         if coming is not None:
             self.expectation = Expectation(
-                factors, change, work, self.begun.means.copy(), beliefs, coming
+                factors, change, work, self.begun.means.copy(), beliefs, coming, recipe.loss
             )
-        self._missed: tuple[Floats | None, Floats | None] = (None, None)
+        self._missed: tuple[Missed | None, Missed | None] = (None, None)
 
     def expect(self) -> Floats:
         """Return the values that are expected of the batch; new rows are where they are seen."""
@@ -102,7 +100,7 @@ class BelievedStep:
 
     # ------------------------------------------------------------------ learning
 
-    def learn(self, data_terms: DataTerms, observed: DataTerms) -> Believed:
+    def learn(self, data_terms: DataTerms, observed: DataTerms) -> AnyBelieved:
         """Sweep; first the rows of the ordered mode and new rows, whose priors are wide."""
         work, recipe, news = self.work, self.recipe, self.change.news
         if self.expectation is not None and news is not None:
@@ -126,15 +124,15 @@ class BelievedStep:
                     self._learn_prior(mode)
         return objective
 
-    def _start(self, objective: Believed) -> None:
+    def _start(self, objective: AnyBelieved) -> None:
         """Solve new rows from cells whose other labels are known, as the paper starts them.
 
         Late cells come first: the outlook of new rows rests on rows that know them.
         """
         work, coming = self.work, self.change.coming
         blocks, known = work.blocks(), objective
-        if len(work.growing) > 1 and not objective.boxes:  # which are of all cells
-            known = self._with(only_known(work, objective.listed), objective.boxes)
+        if len(work.growing) > 1 and not objective.all_cells:
+            known = self._with_known(objective)
         if coming is not None and self._late():
             self._update(known, [b for b in blocks if b.mode == coming.mode and b.upper])
         self._set_prior_ahead()
@@ -143,11 +141,20 @@ class BelievedStep:
                 known.note_change(mode)
             self._update(known, [b for b in blocks if not b.upper])
         if self.expectation is not None and self.change.news is not None:
-            missed = self.expectation.missed_known(self.change.news, self.inverses, self.centres)
+            missed = self.expectation.missed_known(
+                self.change.news, self.inverses, self.told, self.centres
+            )
             self._missed = self._missed[0], missed
         if known is not objective:
             for mode in range(work.order):
                 objective.note_change(mode)
+
+    def _with_known(self, objective: AnyBelieved) -> AnyBelieved:
+        """Return the objective of those cells of which one label at most is new."""
+        if isinstance(objective, BelievedLoss):
+            entries = only_known_entries(self.work, objective.entries)
+            return self._with_loss(replace(self.change, entries=entries))
+        return self._with(only_known(self.work, objective.listed), objective.boxes)
 
     def _set_prior_ahead(self) -> None:
         """Give new rows of the ordered mode their prior: the outlook and how far off it was."""
@@ -155,6 +162,7 @@ class BelievedStep:
         if coming is None or self.expectation is None or not len(coming.fresh):
             return
         self.expectation.set_priors(moved=self._late())
+        self._lift()
         told, lower = self.priors[coming.mode], self.work.lower_part(coming.mode)
         if beliefs.n_drift >= 1.0:
             squares, n_rows = self.factors.grams.total, self.change.old_shape[coming.mode]
@@ -164,8 +172,19 @@ class BelievedStep:
         self.told[lower], self.inverses[lower], self.logs[lower] = told, inverse, log
         self.centres[lower] = self.work.stack[lower]
 
-    def _objective(self, data_terms: DataTerms, observed: DataTerms) -> Believed:
+    def _lift(self) -> None:
+        """Bring rows to where counts have a probability."""
+        if not self.recipe.loss.positive:
+            return
+        for mode, rows in enumerate(self.work.rows()):
+            new = rows[self.work.n_upper[mode] :]
+            make_positive(self.recipe, rows, new, self.begun.means, mode)
+
+    def _objective(self, data_terms: DataTerms, observed: DataTerms) -> AnyBelieved:
         work, entries = self.work, self.change.entries
+        if not isinstance(self.recipe.loss, Squared):
+            self._lift()
+            return self._with_loss(self.change)
         listed, boxes = data_terms(work, entries)
         seen: Listed | None = None
         if data_terms is imputed and not isinstance(entries, DenseBox):
@@ -175,11 +194,44 @@ class BelievedStep:
     def _with(self, listed: Listed, boxes: list[BoxTerm], seen: Listed | None = None) -> Believed:
         work = self.work
         parts = [work.part(mode) for mode in range(work.order)]
-        priors = RowPriors([self.centres[p] for p in parts], [self.told[p] for p in parts])
+        priors = RowPriors(
+            [self.centres[p] for p in parts], [self.told[p] for p in parts],
+            nonnegative=nonnegative_modes(self.recipe, work.order),
+        )  # fmt: skip
         return Believed(
             work, listed, boxes, priors, self.beliefs.noise, self.inverses, self.logs,
             self.outside, imputed=seen,
         )  # fmt: skip
+
+    def _with_loss(self, change: Change) -> BelievedLoss:
+        """Return the objective of a loss of its own.
+
+        Counts without history hold on to the last model by the divergence of its components, not
+        by the precision of rows: a row that was next to nothing was sure of it, and could never
+        grow (docs/numerics.md).
+        """
+        work, recipe, towards = self.work, self.recipe, None
+        parts = [work.part(mode) for mode in range(work.order)]
+        told = [self.told[part] for part in parts]
+        pulls, rest = told, None if self.begun.rest is None else self.begun.rest.sums
+        if by_components(recipe):
+            pulls = [one.copy() for one in told]
+            for pull, n_upper in zip(pulls, work.n_upper, strict=True):
+                pull[:n_upper] = 0.0
+            weight = self.alpha * anchor_scale(recipe, self.change, work)
+            towards = Towards(work, self.begun.previous, rest, weight)
+        return believed_goal(
+            recipe, change, work,
+            RowPriors([self.centres[p] for p in parts], pulls, certain=told),
+            noise=self.beliefs.noise, inverses=self.inverses, logs=self.logs, rest_sums=rest,
+            towards=towards,
+        )  # fmt: skip
+
+    @property
+    def alpha(self) -> float:
+        """The weight of the last model, where that is not remembered by the precision of rows."""
+        given = self.recipe.alpha(circumstances(self.change))
+        return self.recipe.decay * check_number("alpha", given, least=0.0)
 
     def _late(self) -> bool:
         """Tell whether rows of known labels of the ordered mode have cells."""
@@ -188,9 +240,9 @@ class BelievedStep:
             return False
         return self.change.positions[coming.mode] is not None or len(coming.known) > 0
 
-    def _update(self, objective: Believed, blocks: list[Block]) -> None:
+    def _update(self, objective: AnyBelieved, blocks: list[Block]) -> None:
         for block in blocks:
-            update_block(objective, block, self.run)
+            update(objective, block, self.run)
 
     def _learn_prior(self, mode: int) -> None:
         """Renew mean and scatter of a mode from its rows, all of which are here."""
@@ -202,7 +254,7 @@ class BelievedStep:
             squares[None], sums[None], (len(rows),), inverse[None], self.beliefs.noise
         )[0]
 
-    def remember(self, objective: Believed, misses: float) -> tuple[Floats, Beliefs]:
+    def remember(self, objective: AnyBelieved, misses: float) -> tuple[Floats, Beliefs]:
         """Return the precisions of all rows after the step, and the beliefs."""
         work, change, recipe = self.work, self.change, self.recipe
         coming, beliefs = change.coming, self.beliefs
@@ -219,8 +271,9 @@ class BelievedStep:
         inside = [self.inverses[work.part(m)].sum(axis=0) for m in range(work.order)]
         spread = self.outside + np.array(inside)
         beliefs = replace(
-            beliefs, noise=max(noise, FAINT * beliefs.size) or NO_NOISE, cells=cells, spread=spread
-        )
+            beliefs, cells=cells, spread=spread,
+            noise=max(noise, FAINT * beliefs.size, recipe.loss.least_noise) or NO_NOISE,
+        )  # fmt: skip
         if coming is not None:
             ahead, known = self._missed
             gaps = work.stack[work.part(coming.mode)][coming.fresh]
@@ -248,6 +301,19 @@ def only_known(work: Workspace, listed: Listed) -> Listed:
         curvatures.append(usable * held if len(held) else usable)
         values.append(usable * listed.values[mode])
     return Listed(listed.entries, curvatures, values, listed.constant)
+
+
+def only_known_entries(work: Workspace, entries: Entries) -> Entries:
+    """Return the entries, those of which two labels are new without weight."""
+    plain = Listed(entries, [order.weights for order in entries.orders], [], 0.0)
+    plain = replace(plain, values=[order.values for order in entries.orders])
+    masked = only_known(work, plain).curvatures
+    assert masked is not None
+    orders = [
+        replace(order, weights=weights)
+        for order, weights in zip(entries.orders, masked, strict=True)
+    ]
+    return replace(entries, orders=tuple(orders))
 
 
 def count_cells(change: Change, recipe: Recipe) -> float:

@@ -13,13 +13,14 @@ from tensortide.core.objective.data_terms import DataTerms, ZeroFilled, imputed,
 from tensortide.core.objective.squares import BoxTerm, Objective
 from tensortide.core.objective.towards import Towards
 from tensortide.core.steps import believe
-from tensortide.core.steps.alpha import Circumstances
+from tensortide.core.steps.any_loss import AnyLossObjective
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.decay import FAINTEST, decay_slices
 from tensortide.core.steps.goal import (
     anchor_scale,
     by_components,
+    circumstances,
     general_goal,
     make_feasible,
     sweep_modes,
@@ -108,7 +109,7 @@ def _step_general(
     """Sweep with a loss or terms of their own; return the objective and the sweeps made."""
     make_feasible(recipe, change, begun.work, begun.means)
     rest = None if begun.rest is None else begun.rest.sums
-    goal = general_goal(recipe, change, begun.work, history, rest, towards)
+    goal: AnyLossObjective = general_goal(recipe, change, begun.work, history, rest, towards)
     if towards is not None:  # else old rows would follow new ones that know least squares only
         sweep_modes(goal, begun.work.growing, watch)
     done = 0
@@ -214,11 +215,3 @@ def observed_terms(recipe: Recipe, change: Change) -> DataTerms:
 
 
 _ZERO_FILLED = {keeps: ZeroFilled(outside_old=not keeps) for keeps in (False, True)}
-
-
-def circumstances(change: Change) -> Circumstances:
-    """Return what a schedule for alpha may know."""
-    return Circumstances(
-        step=change.step, old_shape=change.old_shape, new_shape=change.new_shape,
-        n_entries=change.n_seen, density=change.density, growing=change.growing,
-    )  # fmt: skip

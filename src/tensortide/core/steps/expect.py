@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tensortide.arrays import Floats, Places
-from tensortide.core.kernels.dense import times_thin
-from tensortide.core.kernels.moments import leverages
+from tensortide.core.kernels.dense import thin_times, times_thin
+from tensortide.core.kernels.moments import add_outer, leverages
+from tensortide.core.losses.standard import Loss, Squared
+from tensortide.core.objective.believed import invert
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.change import Change, Coming, News
+from tensortide.core.steps.missed import Missed, UnlistedZeros
 from tensortide.core.steps.outcome import predict_arrived
-from tensortide.core.steps.outlook import weighted
+from tensortide.core.steps.outlook import mixed_row, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.factors import Factors, products_at
 from tensortide.core.tensor.workspace import Workspace
 
 
@@ -27,10 +30,12 @@ class Expectation:
         means: Floats,
         beliefs: Beliefs,
         coming: Coming,
+        loss: Loss,
     ) -> None:
+        self._loss = loss
         self._change, self._work, self._beliefs = change, work, beliefs
         self._coming, self._mean = coming, means[coming.mode]
-        self._near = _Near(factors, change, work, coming)
+        self._near = _Near(factors, change, work, coming, positive=loss.positive)
         self._candidates = np.empty((0, beliefs.n_candidates, work.rank))
 
     def predict(self) -> Floats:
@@ -43,17 +48,20 @@ class Expectation:
             return predicted
         cells = local_cells(self._change, self._work)
         new = cells[:, mode] >= self._work.n_upper[mode]
-        predicted[new] += weighted(news.recalled[new], recalling)
+        positive = self._loss.positive
+        said = weighted(news.recalled[new], recalling)
+        predicted[new] = recalled_too(predicted[new], said, positive=positive)
         shares, recalling = self._beliefs.weights_known()
         old = np.flatnonzero(~new)
         if len(old):
             seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
             outlook = (self._products(cells[old]) * seen[cells[old, mode]]).sum(axis=1)
-            predicted[old] = shares[0] * predicted[old] + shares[1] * outlook
-            predicted[old] += weighted(news.recalled[old], recalling)
+            both = shares[0] * predicted[old] + shares[1] * outlook
+            said = weighted(news.recalled[old], recalling)
+            predicted[old] = recalled_too(both, said, positive=positive)
         return predicted
 
-    def missed_ahead(self, news: News) -> Floats | None:
+    def missed_ahead(self, news: News) -> Missed | None:
         """Return what each candidate, and each memory, missed on cells of new labels."""
         fresh, mode = self._coming.fresh, self._coming.mode
         if not len(fresh):
@@ -62,12 +70,28 @@ class Expectation:
         new = np.flatnonzero((cells[:, mode] >= first) & news.live)
         z = self._products(cells[new])
         if len(fresh) == 1:
+            which = np.zeros(len(new), np.int64)
             y = times_thin(z, self._candidates[0])
         else:
-            which = np.empty(len(fresh), np.int64)
-            which[fresh - first] = np.arange(len(fresh))
-            y = np.einsum("nr,njr->nj", z, self._candidates[which[cells[new, mode] - first]])
-        return np.hstack([news.values[new, None] - y, news.recalled[new]])
+            place = np.empty(len(fresh), np.int64)
+            place[fresh - first] = np.arange(len(fresh))
+            which = place[cells[new, mode] - first]
+            y = np.einsum("nr,njr->nj", z, self._candidates[which])
+        errors = np.hstack([news.values[new, None] - self._loss.mean(y), news.recalled[new]])
+        missed = Missed.of(errors)
+        if self._change.absent_zero:
+            zeros = self._unlisted()
+            for k, found in enumerate(self._candidates):
+                missed.gram[:] += zeros.missed(found, z[which == k])
+        return missed
+
+    def _unlisted(self) -> UnlistedZeros:
+        """Return the cells of a new label that are not listed."""
+        work = self._work
+        others = [m for m in range(work.order) if m != self._coming.mode]
+        rows = [work.stack[work.part(m)] for m in others]
+        grams = [work.rest[m] + thin_times(r, r) for m, r in zip(others, rows, strict=True)]
+        return UnlistedZeros(self._loss, grams, rows)
 
     def set_priors(self, *, moved: bool) -> None:
         """Put new rows where the outlook without trends sees them: the means of their priors.
@@ -82,11 +106,14 @@ class Expectation:
             self._near.refresh()
             self._near.look(self._mean, weights)
 
-    def missed_known(self, news: News, inverses: Floats, centres: Floats) -> Floats | None:
+    def missed_known(
+        self, news: News, inverses: Floats, told: Floats, centres: Floats
+    ) -> Missed | None:
         """Return what model, outlook and memories miss on the batch, each cell left out.
 
         The rows of the ordered mode know the batch's cells by now, the others do not: `inverses`
-        say how sure they are, `centres` where the new ones were expected.
+        say how sure they are, `told` how sure they were before the batch, and `centres` where the
+        new ones were expected.
         """
         if not news.recalled.shape[1]:
             return None
@@ -94,31 +121,39 @@ class Expectation:
         cells, part = local_cells(self._change, work), work.part(mode)
         at = np.ascontiguousarray(cells[:, mode], np.int32)
         z, weight = self._products(cells), np.empty(len(cells))
-        leverages(z, at, np.ascontiguousarray(inverses[part]), weight)
-        if len(news.weights):
-            weight *= news.weights
-        weight = np.clip(weight, 0.0, 0.999)
         y = (z * work.stack[part][at]).sum(axis=1)
+        counted, sure = np.ones(len(cells)), inverses[part]
+        if len(news.weights):
+            counted = counted * news.weights
+        if not isinstance(self._loss, Squared):
+            # rows have moved since their parabola was drawn, and what cells weigh there with them
+            counted *= 0.5 * self._loss.weight(news.values, y)
+            known = told[part].copy()
+            add_outer(z, at, counted, known)
+            sure = invert(known, work.rank, mode)[0]
+        leverages(z, at, np.ascontiguousarray(sure), weight)
+        weight = np.clip(weight * counted, 0.0, 0.999)
         alone = (y - weight * news.values) / (1.0 - weight)
+        if self._loss.positive:
+            np.maximum(alone, 0.0, out=alone)
         seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
         seen[work.n_upper[mode] :] = centres[work.lower_part(mode)]
         outlook = (z * seen[at]).sum(axis=1)
         missed = news.values[:, None] - np.column_stack([alone, outlook])
-        return np.hstack([missed, news.recalled])[news.live]
+        return Missed.of(np.hstack([missed, news.recalled])[news.live])
 
     def _products(self, cells: Places) -> Floats:
         """Return the product of all rows of each cell but that of the ordered mode."""
-        z = np.ones((len(cells), self._work.rank))
-        for mode, rows in enumerate(self._work.rows()):
-            if mode != self._coming.mode:
-                z *= rows[cells[:, mode]]
-        return z
+        return products_at(self._work.rows(), cells, self._coming.mode)
 
 
 class _Near:
     """The rows that the outlook looks at, those that take part as the step has them now."""
 
-    def __init__(self, factors: Factors, change: Change, work: Workspace, coming: Coming) -> None:
+    def __init__(
+        self, factors: Factors, change: Change, work: Workspace, coming: Coming, *, positive: bool
+    ) -> None:
+        self._positive = positive
         self._rows = work.stack[work.part(coming.mode)]
         self._coming = coming
         touched = change.positions[coming.mode]
@@ -145,7 +180,8 @@ class _Near:
         found = np.empty((len(self._coming.fresh), len(weights), len(mean)))
         for k, row in enumerate(self._coming.fresh):
             found[k] = self._before.candidates(k, self._table, mean)
-            self._rows[row] = self._table[self._fresh[k]] = weights @ found[k]
+            seen = mixed_row(weights, found[k], positive=self._positive)
+            self._rows[row] = self._table[self._fresh[k]] = seen
         return found
 
     def known_outlook(self, mean: Floats, weights: Floats) -> Floats:

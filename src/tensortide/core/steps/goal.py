@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from tensortide.core.losses.standard import Poisson, Squared
 from tensortide.core.objective.data_terms import in_old_box
 from tensortide.core.objective.regions import zeros_for
 from tensortide.core.objective.squares import BoxTerm
-from tensortide.core.objective.towards import Towards
+from tensortide.core.objective.towards import Pulls
 from tensortide.core.penalties.parts import NO_TIES, NOTHING, POSITIVE, Terms, Ties
 from tensortide.core.penalties.prox import Simplex
+from tensortide.core.steps.alpha import Circumstances
 from tensortide.core.steps.any_loss import AnyLossObjective
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Recipe
@@ -22,9 +24,19 @@ from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 
+Goal = TypeVar("Goal", bound=AnyLossObjective)
+
 AGAIN = 0.1  # where a positive model that was all zero begins anew
 BARELY = 1e-6  # share of the mean row below which no old number of a positive model begins a step
 FLOOR = 1e-3  # share of a mode's mean loading at which new rows of positive models begin, at least
+
+
+def circumstances(change: Change) -> Circumstances:
+    """Return what a schedule for alpha may know."""
+    return Circumstances(
+        step=change.step, old_shape=change.old_shape, new_shape=change.new_shape,
+        n_entries=change.n_seen, density=change.density, growing=change.growing,
+    )  # fmt: skip
 
 
 def ties_of(change: Change) -> tuple[Ties, ...]:
@@ -39,9 +51,14 @@ def terms_of(recipe: Recipe, mode: int) -> Terms:
     return POSITIVE if recipe.loss.positive else NOTHING
 
 
+def nonnegative_modes(recipe: Recipe, order: int) -> list[bool]:
+    """Return for each mode whether its rows must not be negative."""
+    return [terms_of(recipe, mode).nonnegative for mode in range(order)]
+
+
 def by_components(recipe: Recipe) -> bool:
     """Tell whether the last model enters by the divergence of its components."""
-    return recipe.anchor == "loss" and recipe.loss.positive
+    return recipe.anchor == "loss" and recipe.loss.positive and not recipe.keeps_history
 
 
 def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
@@ -51,10 +68,20 @@ def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
     the curvature two, the divergence by components that of counts, ``1 / y``: with the weight of
     least squares the old model of large counts would never move.
     """
+    loss = recipe.loss
+    mean = typical_value(recipe, change, work)
+    if isinstance(loss, Squared) or mean is None:
+        return 1.0
+    scale = loss.bend(mean) / (Poisson().bend(mean) if by_components(recipe) else 2.0)
+    return scale if np.isfinite(scale) and scale > 0.0 else 1.0
+
+
+def typical_value(recipe: Recipe, change: Change, work: Workspace) -> float | None:
+    """Return the weighted mean of the entries, zeros of the region included; None if none is."""
     loss, entries = recipe.loss, change.entries
     values = entries.all_values()
-    if isinstance(loss, Squared) or not len(values):
-        return 1.0
+    if not len(values):
+        return None
     listed = entries.orders[0].weights if isinstance(entries, Entries) else np.empty(0)
     weights = listed if len(listed) else np.ones(len(values))
     size = float(weights.sum())
@@ -65,12 +92,11 @@ def anchor_scale(recipe: Recipe, change: Change, work: Workspace) -> float:
             if isinstance(entries, Entries):  # corrections are listed outside the region
                 size += float(np.sum(in_old_box(work, entries, 0)))
     if not size > 0.0:
-        return 1.0
+        return None
     mean = float(weights @ values) / size
     if loss.positive:  # a batch of zeros says that the mean is small, not that it is nothing
         mean = max(mean, 1.0 / size if loss.least == 0.0 else 0.0)
-    scale = loss.bend(mean) / (Poisson().bend(mean) if by_components(recipe) else 2.0)
-    return scale if np.isfinite(scale) and scale > 0.0 else 1.0
+    return mean
 
 
 def make_feasible(
@@ -97,7 +123,7 @@ def make_feasible(
         if means is not None and recipe.loss.name in ("bernoulli", "custom"):
             new[:] = means[mode]
         if recipe.loss.positive:
-            _make_positive(recipe, rows, new[:0] if given else new, means, mode)
+            make_positive(recipe, rows, new[:0] if given else new, means, mode)
         elif terms.nonnegative:
             np.maximum(rows, 0.0, out=rows)
         if isinstance(terms.prox, Simplex):
@@ -116,7 +142,7 @@ def make_feasible(
             work.stack[work.part(free[0])] *= lost
 
 
-def _make_positive(
+def make_positive(
     recipe: Recipe, rows: Floats, new: Floats, means: Floats | None, mode: int
 ) -> None:
     """Lift rows, and those of them that are `new`, to where counts have a probability."""
@@ -135,8 +161,9 @@ def general_goal(
     work: Workspace,
     history: Sequence[BoxTerm],
     rest_sums: Floats | None = None,
-    towards: Towards | None = None,
-) -> AnyLossObjective:
+    towards: Pulls | None = None,
+    make: Callable[..., Goal] = AnyLossObjective,  # type: ignore[assignment]
+) -> Goal:
     """Return the objective of a step that has a loss or terms of its own."""
     entries = _list_cells(change.entries, work)
     zeros, boxes, in_region = None, list(history), None
@@ -150,7 +177,7 @@ def general_goal(
             + np.zeros(entries.n_entries)
             for mode in range(work.order)
         ]
-    return AnyLossObjective(
+    return make(
         work, entries, recipe.loss, zeros=zeros, boxes=boxes, beta=recipe.ridge,
         terms=[terms_of(recipe, mode) for mode in range(work.order)], ties=ties_of(change),
         positions=change.positions, in_region=in_region, towards=towards,

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
+from tensortide.core.losses.standard import Loss
 from tensortide.core.steps.outlook import DISCOUNT, RECENT, mix, mix_jointly
 
 SEASONS = 4  # of which a seasonal mean is taken
@@ -93,6 +94,7 @@ class Judges:
     bounds: Positions
     values: Floats
     products: Floats
+    loss: Loss
 
     def errors(self, found: Floats, recalled: Floats) -> Floats:
         """Return the Gram matrix of what candidates miss, beside what was remembered."""
@@ -100,7 +102,8 @@ class Judges:
         gram, weights = np.zeros((n, n)), faded(len(found))
         for k, weight in enumerate(weights):
             mine = slice(int(self.bounds[k]), int(self.bounds[k + 1]))
-            missed = self.values[mine, None] - times_thin(self.products[mine], found[k])
+            y = self.loss.mean(times_thin(self.products[mine], found[k]))
+            missed = self.values[mine, None] - y
             both = np.hstack([missed, recalled[mine]])
             gram += weight * thin_times(both, both)
         return gram

@@ -7,6 +7,7 @@ and the noise from them.  The start with the largest evidence goes on.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +17,12 @@ from tensortide.core.kernels.dense import thin_times
 from tensortide.core.objective.believed import Believed, RowPriors
 from tensortide.core.objective.data_terms import DataTerms, imputed
 from tensortide.core.objective.squares import Objective
+from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, update
 from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions
 from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.packed import diagonal_places, packed_width, unpack
 from tensortide.core.tensor.workspace import Workspace
-from tensortide.core.updates.exact import Run, update_block
+from tensortide.core.updates.exact import Run
 
 RIDGE = 1e-4  # share of a row's mean curvature by which the first sweeps draw it to zero
 
@@ -36,7 +38,13 @@ class Learning:
     n_cells: float
     size: float
     run: Run
+    bend: float = 1.0
+    least: float = 0.0
+    nonnegative: Sequence[bool] = ()
+    general: Callable[[Learning], BelievedLoss] | None = None
     noise: float = 0.0
+    misses: float = 0.0
+    goal: BelievedLoss | None = field(init=False, default=None)
     inverses: Floats = field(init=False)
     logs: Floats = field(init=False)
     gained: Floats = field(init=False)
@@ -51,16 +59,21 @@ class Learning:
         self.logs = np.zeros(rows)
         self.means = [np.zeros((1, rank)) for _ in range(order)]
         self.told = [np.zeros((1, packed_width(rank))) for _ in range(order)]
+        self.goal = None if self.general is None else self.general(self)
 
-    def _objective(self, noise: float) -> Believed:
+    def _objective(self, noise: float) -> AnyBelieved:
         work, entries = self.work, self.entries
+        if self.goal is not None:
+            self.goal.renew(noise)
+            return self.goal
         listed, boxes = self.data_terms(work, entries)
         seen = None
         if self.data_terms is imputed and not isinstance(entries, DenseBox):
             seen, _ = self.observed(work, entries)
         outside = np.zeros((work.order, self.inverses.shape[1]))
         return Believed(
-            work, listed, boxes, RowPriors(self.means, self.told), noise, self.inverses,
+            work, listed, boxes,
+            RowPriors(self.means, self.told, nonnegative=self.nonnegative), noise, self.inverses,
             self.logs, outside, imputed=seen,
         )  # fmt: skip
 
@@ -72,17 +85,16 @@ class Learning:
         for block in work.blocks():
             mode = block.mode
             others = np.prod([s for m, s in enumerate(sizes) if m != mode], axis=0)
-            ridge = RIDGE * others * self.n_cells / work.n_rows[mode]
+            ridge = RIDGE * self.bend * others * self.n_cells / work.n_rows[mode]
             self.means[mode][:] = 0.0
             self.told[mode][0, places] = np.maximum(ridge, 1e-24 * ridge.max()) + 1e-300
-            update_block(objective, block, self.run)
+            update(objective, block, self.run)
             sizes[mode] = np.mean(work.stack[work.part(mode)] ** 2, axis=0)
-        return Objective.value(objective)
+        return objective.fit()
 
     def guess(self) -> None:
         """Take first hyperparameters from the rows as they are, which are sure for now."""
-        listed, boxes = self.observed(self.work, self.entries)
-        self._set_noise(Objective(self.work, listed, boxes, 0.0).value())
+        self._set_noise(self._fit())
         self.inverses[:] = 0.0
         for mode in range(self.work.order):
             self._learn_prior(mode)
@@ -95,7 +107,7 @@ class Learning:
         objective = self._objective(self.noise)
         for block in self.work.blocks():
             held = self.work.stack[self.work.stacked(block)].copy()
-            update_block(objective, block, self.run)
+            update(objective, block, self.run)
             if still:
                 self.work.stack[self.work.stacked(block)] = held
                 objective.note_change(block.mode)
@@ -104,7 +116,16 @@ class Learning:
         self._set_noise(self._misses(objective))
         return self.evidence()
 
-    def _misses(self, objective: Believed) -> float:
+    def _fit(self) -> float:
+        """Return what the rows as they are miss."""
+        if self.goal is not None:
+            return self.goal.fit()
+        listed, boxes = self.observed(self.work, self.entries)
+        return Objective(self.work, listed, boxes, 0.0).value()
+
+    def _misses(self, objective: AnyBelieved) -> float:
+        if isinstance(objective, BelievedLoss):
+            return objective.misses()
         if objective.listed.curvatures is None and self.data_terms is imputed:
             listed, boxes = self.observed(self.work, self.entries)
             found = Objective(self.work, listed, boxes, 0.0).value()
@@ -112,7 +133,8 @@ class Learning:
         return objective.misses()
 
     def _set_noise(self, misses: float) -> None:
-        self.noise = max(misses / self.n_cells, FAINT * self.size) or NO_NOISE
+        self.misses = misses
+        self.noise = max(misses / self.n_cells, FAINT * self.size, self.least) or NO_NOISE
 
     def _learn_prior(self, mode: int) -> None:
         rows = self.work.stack[self.work.part(mode)]
@@ -124,8 +146,12 @@ class Learning:
         )
 
     def evidence(self) -> float:
-        """Return ``n log s2 + sum_k (n_k log |S_k| - sum_i log |C_i|)``, the smaller the better."""
+        """Return the evidence, the smaller the better.
+
+        ``n log s2 + misses / s2 + sum_k (n_k log |S_k| - sum_i log |C_i|)``
+        """
         rank, total = self.work.rank, self.n_cells * float(np.log(self.noise))
+        total += self.misses / self.noise
         for mode, n_rows in enumerate(self.work.n_rows):
             told = unpack(self.told[mode][0], rank)
             total -= n_rows * float(np.linalg.slogdet(told)[1])

@@ -8,9 +8,12 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
+from tensortide.core.losses.standard import Loss
 from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
+from tensortide.core.steps.method import SQUARED
+from tensortide.core.steps.missed import UnlistedZeros
 from tensortide.core.steps.outlook import DISCOUNT, PLAIN, Neighbours, mix, stable
-from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.factors import Factors, products_at
 from tensortide.core.tensor.packed import unpack
 
 LONGEST = 400  # steps of a season that is looked for
@@ -46,11 +49,20 @@ def find_period(rows: Floats, others: Floats) -> int | None:
 
 
 def look_back(
-    beliefs: Beliefs, factors: Factors, past: Past, cells: Places, values: Floats, recalled: Floats
+    beliefs: Beliefs,
+    factors: Factors,
+    past: Past,
+    cells: Places,
+    values: Floats,
+    recalled: Floats,
+    loss: Loss = SQUARED,
+    *,
+    absent_zero: bool = False,
 ) -> Beliefs:
     """Return beliefs that know how the outlook would have done on the first data.
 
     `recalled` is what the memory of each cell's fibre would have said before its label came.
+    With `absent_zero` cells that are not listed are zeros, and judge too.
     """
     every = factors.rows()
     rows = every[past.mode]
@@ -60,10 +72,11 @@ def look_back(
     n_before = len(rows) - len(ordered)
     start = rows.sum(axis=0) - ordered.sum(axis=0)
     sums = start + np.cumsum(ordered, axis=0)
-    z = np.ones((len(cells), rows.shape[1]))
-    for mode, other in enumerate(every):
-        if mode != past.mode:
-            z *= other[cells[:, mode]]
+    z = products_at(every, cells, past.mode)
+    zeros = None
+    if absent_zero:
+        others = [other for mode, other in enumerate(every) if mode != past.mode]
+        zeros = UnlistedZeros(loss, [thin_times(other, other) for other in others], others)
     order = np.argsort(cells[:, past.mode], kind="stable")
     ends = np.searchsorted(cells[order, past.mode], np.arange(len(rows) + 1))
     gram = np.zeros((n + recalled.shape[1],) * 2)
@@ -73,9 +86,11 @@ def look_back(
         found = past.before.candidates(k, rows, sums[k - 1] / (n_before + k))
         mine = order[ends[at] : ends[at + 1]]
         if len(mine):
-            missed = values[mine, None] - times_thin(z[mine], found)
+            missed = values[mine, None] - loss.mean(times_thin(z[mine], found))
             errors = np.hstack([missed, recalled[mine]])
             gram = DISCOUNT * gram + thin_times(errors, errors)
+            if zeros is not None:
+                gram += zeros.missed(found, z[mine])
             n_judged += len(mine)
         seen.append((at, found))
     if n_judged < FEWEST:

@@ -289,14 +289,17 @@ def with_prior(method: Method, prior: str | None) -> Method:
             f"method {method.name!r} is made for its own regularisation as published; "
             "prior='learned' goes with 'gocpt' and 'gocpte'."
         )
-    if method.general:
+    if any(terms != Terms(nonnegative=terms.nonnegative) for terms in method.terms):
         if prior is None:
             return method
         raise InputError(
-            "prior='learned' goes with least squares without penalties; pass prior='paper'."
+            "prior='learned' says what rows look like, and so do penalties other than "
+            "nonnegative(); pass prior='paper' with them."
         )
-    made = FACTORIES[method.name]()
-    for name in ("alpha", "beta"):
+    made, weights = FACTORIES[method.name](), ["alpha", "beta"]
+    if method.loss.positive and not method.keeps_history:
+        weights = ["beta"]  # counts hold on to the last model by their divergence from it
+    for name in weights:
         if getattr(method, name) != getattr(made, name):
             raise InputError(
                 f"{name} is a weight of the paper's objective and does nothing beside learned "

@@ -17,9 +17,10 @@ from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.simplex import mix_simplex
 
 RECENT = 8  # rows back that means and trends look at
-MEAN, TRENDS = 0, (5, 6)
+MEAN, LAST, TRENDS = 0, 1, (5, 6)
 PLAIN = 7  # candidates besides the seasons
 DISCOUNT = 0.98  # of past errors, for each new label
+LEFT = 0.1  # share of a positive model's value that no trend and no memory takes away
 RIDGE = 1e-6  # share of the mean squared error by which candidates that err alike share the weight
 
 
@@ -97,6 +98,22 @@ def mix_jointly(errors: Floats, n_candidates: int, rounds: int = 8) -> tuple[Flo
 def weighted(columns: Floats, weights: Floats) -> Floats:
     """Return the columns added up with weights, the same bits whatever the number of threads."""
     return np.asarray((columns * weights).sum(axis=1))
+
+
+def mixed_row(weights: Floats, candidates: Floats, *, positive: bool) -> Floats:
+    """Return the row that the mixture sees; of counts trends leave a tenth of the last at least."""
+    seen = weights @ candidates
+    return np.asarray(np.maximum(seen, LEFT * candidates[LAST]) if positive else seen)
+
+
+def recalled_too(values: Floats, recalled: Floats, *, positive: bool) -> Floats:
+    """Return what rows say with what fibres remember; of counts it leaves a tenth at least.
+
+    >>> recalled_too(np.array([2.0, 2.0]), np.array([1.0, -3.0]), positive=True).tolist()
+    [3.0, 0.2]
+    """
+    found = values + recalled
+    return np.asarray(np.maximum(found, LEFT * values) if positive else found)
 
 
 def stable(n_candidates: int) -> Flags:

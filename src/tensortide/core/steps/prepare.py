@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tensortide.arrays import Flags, Floats
 from tensortide.core.kernels.dense import dot
+from tensortide.core.losses.standard import Squared
+from tensortide.core.objective.believed import RowPriors
 from tensortide.core.objective.squares import Objective
 from tensortide.core.steps.believe import count_cells
-from tensortide.core.steps.blocks import circumstances, data_strategy, observed_terms, sweep
+from tensortide.core.steps.believed_loss import BelievedLoss, believed_goal
+from tensortide.core.steps.blocks import data_strategy, observed_terms, sweep
 from tensortide.core.steps.change import Change
-from tensortide.core.steps.goal import general_goal, make_feasible, sweep_modes, terms_of, ties_of
+from tensortide.core.steps.goal import (
+    circumstances,
+    general_goal,
+    make_feasible,
+    nonnegative_modes,
+    sweep_modes,
+    terms_of,
+    ties_of,
+    typical_value,
+)
 from tensortide.core.steps.learn import Learning
 from tensortide.core.steps.method import Recipe
 from tensortide.core.tensor.dense_box import DenseBox
@@ -168,8 +181,9 @@ class _Learner:
         self._tol = 10.0 * tol * self._n_cells
         self.learning = Learning(
             work=work, entries=change.entries, data_terms=data_terms,
-            observed=observed_terms(recipe, change), n_cells=self._n_cells,
-            size=dot(values, values) / self._n_cells, run=run,
+            observed=observed_terms(recipe, change), n_cells=self._n_cells, run=run,
+            nonnegative=nonnegative_modes(recipe, work.order),
+            **{"size": dot(values, values) / self._n_cells} | _of_loss(recipe, change, work),
         )  # fmt: skip
 
     def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
@@ -212,6 +226,28 @@ class _Learner:
             sweeps=self.sweeps, strategy=strategy, converged=self.converged,
             ridge=0.0, learning=self.learning,
         )  # fmt: skip
+
+
+def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
+    """Return what a preparation that learns its priors has to know of a loss of its own."""
+    loss = recipe.loss
+    mean = typical_value(recipe, change, work)
+    if isinstance(loss, Squared) or mean is None:
+        return {}
+    bend, values = loss.bend(mean), change.entries.all_values()
+    bend = bend if np.isfinite(bend) and bend > 0.0 else 2.0
+
+    def general(learning: Learning) -> BelievedLoss:
+        return believed_goal(
+            recipe, change, work, RowPriors(learning.means, learning.told), noise=0.0,
+            inverses=learning.inverses, logs=learning.logs,
+        )  # fmt: skip
+
+    size = float(np.mean(loss.value(values, np.full(len(values), mean))))
+    return {
+        "general": general, "bend": bend / 2.0, "least": loss.least_noise,
+        "size": size if np.isfinite(size) and loss.least_noise == 0.0 else 0.0,
+    }  # fmt: skip
 
 
 def _random_start(work: Workspace, change: Change, rng: np.random.Generator, *, odds: bool) -> None:

@@ -184,3 +184,12 @@ def values_at(rows: Sequence[Floats], positions: Positions | Places) -> Floats:
             product = product * rows[mode][part[:, mode]]
         product.sum(axis=1, out=out[first : first + _CHUNK])
     return out
+
+
+def products_at(rows: Sequence[Floats], positions: Positions | Places, skip: int) -> Floats:
+    """Return for each cell the product, by component, of its rows of all modes but one."""
+    found = np.ones((len(positions), rows[skip].shape[1]))
+    for mode, factor in enumerate(rows):
+        if mode != skip:
+            found *= factor[positions[:, mode]]
+    return found

@@ -16,6 +16,7 @@ Cells that have to be looked at one by one because they mean zero know no covari
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -129,7 +130,10 @@ class BelievedLoss(AnyLossObjective):
         pull = np.zeros_like(gram) if self.loss.positive else unpack(told, work.rank)
         towards = np.einsum("irs,is->ir", np.broadcast_to(pull, gram.shape), centres + 0.0 * rhs)
         self._prior_sums = beyond + pull, towards
-        return gram + pull, rhs + towards
+        gram, rhs = gram + pull, rhs + towards
+        if self.loss.positive:
+            _hold_back(gram, rhs, work.stack[part])
+        return gram, rhs
 
     def _without_covariances(self, mode: int) -> Floats:
         """Return the sums of the listed cells as if the other rows were certain."""
@@ -149,6 +153,15 @@ class BelievedLoss(AnyLossObjective):
         return np.asarray(~self._moving)
 
 
+def _hold_back(gram: Floats, rhs: Floats, rows: Floats) -> None:
+    """Hold rows where they are by next to nothing, so that collinear counts have a solution."""
+    places = np.arange(gram.shape[1])
+    size = gram[:, places, places].mean(axis=1)
+    held = JITTER * np.where(size > 0.0, size, size.max(initial=0.0) or 1.0)
+    gram[:, places, places] += held[:, None]
+    rhs += held[:, None] * rows
+
+
 AnyBelieved: TypeAlias = Believed | BelievedLoss
 
 
@@ -164,7 +177,8 @@ def believed_goal(
     recipe: Recipe, change: Change, work: Workspace, priors: RowPriors, *, noise: float,
     inverses: Floats, logs: Floats, rest_sums: Floats | None = None, towards: Pulls | None = None,
 ) -> BelievedLoss:  # fmt: skip
-    """Return the objective of a step that has a loss of its own."""
+    """Return the objective of a step that has a loss of its own; priors stand for the ridge."""
+    recipe = replace(recipe, beta=0.0)
     if recipe.loss.positive:
         towards = GammaPriors(work, priors, towards)
     make = partial(BelievedLoss, priors=priors, noise=noise, inverses=inverses, logs=logs)

@@ -78,10 +78,15 @@ class Timeline:
         numbers = np.concatenate([self.numbers, self.number(fresh)])
         places = np.concatenate([self.places, np.arange(first, first + len(fresh))])
         order = np.argsort(numbers, kind="stable")[-WINDOW:]
-        return replace(self, numbers=numbers[order], places=places[order])
+        return Timeline(
+            mode=self.mode, kind=self.kind, monthly=self.monthly, unit=self.unit,
+            periods=self.periods, numbers=numbers[order], places=places[order],
+        )  # fmt: skip
 
     def before(self, numbers: Positions) -> Neighbours:
         """Return the positions of the labels before some numbers on the line."""
+        if not len(numbers):
+            return Neighbours(*(np.empty((0, n), np.int64) for n in (RECENT, len(self.periods))))
         at = np.searchsorted(self.numbers, numbers)[:, None] - 1 - np.arange(RECENT)
         recent = np.where(at >= 0, self.places[np.maximum(at, 0)], -1)
         wanted = numbers[:, None] - self.unit * np.array(self.periods, np.int64)

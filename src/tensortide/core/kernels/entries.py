@@ -230,6 +230,21 @@ def predict_cells(cells: Places, bounds: Positions, stack: Floats, out: Floats) 
         out[e] = total
 
 
+@compiled("void(int32[:,::1], int64[::1], float64[:,::1], int64, float64[:,::1])")
+def multiply_others(
+    cells: Places, bounds: Positions, stack: Floats, skip: int, out: Floats
+) -> None:
+    """Write for each cell the product, by component, of its rows of all modes but one."""
+    for e in range(cells.shape[0]):
+        for r in range(stack.shape[1]):
+            out[e, r] = 1.0
+        for k in range(cells.shape[1]):
+            if k != skip:
+                row = stack[bounds[k] + cells[e, k]]
+                for r in range(stack.shape[1]):
+                    out[e, r] *= row[r]
+
+
 @compiled(
     "float64(int64, int64[::1], int32[:,::1], int64[::1], float64[:,::1], boolean, float64[::1], "
     "float64[::1])"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensortide.arrays import Floats, Positions
+from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.compiled import compiled
 from tensortide.core.kernels.entries import SINGULAR
+
+LANES = 8  # matrices that are worked on side by side: vector registers hold several of them
 
 
 @compiled("int64(float64[:,::1], float64[:,::1])")
@@ -79,34 +81,151 @@ def unpack(packed: Floats, out: Floats) -> None:
             out[j, i] = value
 
 
+@compiled("void(float64[:,:,::1], float64[:,:,::1], boolean[::1])")
+def factorise_lanes(g: Floats, lower: Floats, failed: Flags) -> None:
+    """Write the Cholesky factors of `LANES` matrices, which stand side by side in the last place.
+
+    Of a factor the diagonal is inverted.  A matrix with a pivot that is mere rounding has failed.
+    """
+    rank = g.shape[0]
+    pivot = np.empty(LANES)
+    for j in range(rank):
+        for s in range(LANES):
+            pivot[s] = g[j, j, s]
+        for k in range(j):
+            for s in range(LANES):
+                pivot[s] -= lower[j, k, s] * lower[j, k, s]
+        for s in range(LANES):
+            bad = not pivot[s] > g[j, j, s] * SINGULAR
+            failed[s] |= bad
+            pivot[s] = 1.0 / np.sqrt(1.0 if bad else pivot[s])
+            lower[j, j, s] = pivot[s]
+        for i in range(j + 1, rank):
+            for s in range(LANES):
+                lower[i, j, s] = g[i, j, s]
+            for k in range(j):
+                for s in range(LANES):
+                    lower[i, j, s] -= lower[i, k, s] * lower[j, k, s]
+            for s in range(LANES):
+                lower[i, j, s] *= pivot[s]
+
+
+@compiled("void(float64[:,:,::1], float64[:,:,::1], float64[:,::1])")
+def invert_lanes(lower: Floats, inverse: Floats, packed: Floats) -> None:
+    """Write the inverses of what `factorise_lanes` took apart, packed; `inverse` is room."""
+    rank = lower.shape[0]
+    for j in range(rank):
+        for s in range(LANES):
+            inverse[j, j, s] = lower[j, j, s]
+        for i in range(j + 1, rank):
+            for s in range(LANES):
+                inverse[i, j, s] = 0.0
+            for k in range(j, i):
+                for s in range(LANES):
+                    inverse[i, j, s] -= lower[i, k, s] * inverse[k, j, s]
+            for s in range(LANES):
+                inverse[i, j, s] *= lower[i, i, s]
+    place = 0
+    for i in range(rank):
+        for j in range(i + 1):
+            for s in range(LANES):
+                packed[place, s] = 0.0
+            for k in range(i, rank):
+                for s in range(LANES):
+                    packed[place, s] += inverse[k, i, s] * inverse[k, j, s]
+            place += 1
+
+
+@compiled("float64(float64[:,:,::1], int64)")
+def log_determinant(lower: Floats, lane: int) -> float:
+    """Return the logarithm of a determinant from its factor: few logarithms, which are dear."""
+    total, product = 0.0, 1.0
+    for r in range(lower.shape[0]):
+        product *= lower[r, r, lane]
+        if not 1e-150 < product < 1e150:
+            total += np.log(product)
+            product = 1.0
+    return float(-2.0 * (total + np.log(product)))
+
+
 @compiled("int64(float64[:,::1], int64, float64[:,::1], float64[::1])")
 def invert_rows(packed: Floats, rank: int, out: Floats, logs: Floats) -> int:
     """Write the inverse of each packed matrix and the logarithm of its determinant.
 
     Returns the first matrix that has no safe inverse, or -1.
     """
-    g = np.empty((rank, rank))
-    lower = np.zeros((rank, rank))
-    inverse = np.zeros((rank, rank))
-    for s in range(packed.shape[0]):
-        if packed.shape[1] == rank > 1:
+    width, n_rows = packed.shape[1], packed.shape[0]
+    if width == rank > 1:
+        for s in range(n_rows):
             logs[s] = 0.0
             for r in range(rank):
                 if not packed[s, r] > 0.0:
                     return s
                 out[s, r] = 1.0 / packed[s, r]
                 logs[s] += np.log(packed[s, r])
-            continue
-        unpack(packed[s], g)
-        if factorise(g, lower):
-            return s
-        invert_lower(lower, inverse)
-        pack_inverse(inverse, out[s])
-        total = 0.0
-        for r in range(rank):
-            total += 2.0 * np.log(lower[r, r])
-        logs[s] = total
+        return -1
+    g = np.empty((rank, rank, LANES))
+    lower, inverse = np.empty_like(g), np.empty_like(g)
+    found = np.empty((width, LANES))
+    failed = np.zeros(LANES, np.bool_)
+    for first in range(0, n_rows, LANES):
+        n = min(LANES, n_rows - first)
+        for s in range(LANES):
+            place = 0
+            row = packed[first + min(s, n - 1)]  # what is over is the last one again
+            for i in range(rank):
+                for j in range(i + 1):
+                    g[i, j, s] = row[place]
+                    place += 1
+        factorise_lanes(g, lower, failed)
+        for s in range(n):
+            if failed[s]:
+                return first + s
+        invert_lanes(lower, inverse, found)
+        for s in range(n):
+            for place in range(width):
+                out[first + s, place] = found[place, s]
+            logs[first + s] = log_determinant(lower, s)
     return -1
+
+
+@compiled("int64(float64[:,::1], float64[::1], float64, float64, float64[::1])")
+def scatter_precision(scatter: Floats, size: Floats, noise: float, flat: float, out: Floats) -> int:
+    """Write ``noise S^-1``, packed, by way of the correlation matrix with `flat` on its diagonal.
+
+    `size` is the mean square of the rows: no variance is believed that is far below it.  `scatter`
+    is overwritten.  Returns 1 where there is none, else 0.
+    """
+    rank = scatter.shape[0]
+    full = out.shape[0] > rank or rank == 1
+    lower, inverse = np.zeros((rank, rank)), np.zeros((rank, rank))
+    scale, packed = np.empty(rank), np.empty(rank * (rank + 1) // 2)
+    usual = 0.0
+    for i in range(rank):
+        usual += size[i] / rank
+    for i in range(rank):
+        floor = 1e-12 * size[i]
+        if not floor > 0.0:  # a component that is nothing here yet may become as others are
+            floor = usual if usual > 0.0 else 1.0
+        scale[i] = np.sqrt(max(scatter[i, i], floor))
+    for i in range(rank):
+        for j in range(rank):
+            scatter[i, j] /= scale[i] * scale[j]
+        scatter[i, i] = 1.0 + flat
+    if factorise(scatter, lower):
+        return 1
+    invert_lower(lower, inverse)
+    pack_inverse(inverse, packed)
+    place = 0
+    for i in range(rank):
+        for j in range(i + 1):
+            value = noise * packed[place] / scale[i] / scale[j]
+            if full:
+                out[place] = value
+            elif i == j:
+                out[i] = value
+            place += 1
+    return 0
 
 
 @compiled(
@@ -128,13 +247,8 @@ def prior_precisions(
     `core.steps.hyper`.  Returns the first mode that has none, or -1.
     """
     rank = sums.shape[1]
-    full = spread.shape[1] > rank or rank == 1
-    known = np.zeros((rank, rank))
-    found = np.empty((rank, rank))
-    lower = np.zeros((rank, rank))
-    inverse = np.zeros((rank, rank))
-    scale = np.empty(rank)
-    packed = np.empty(rank * (rank + 1) // 2)
+    known, found = np.zeros((rank, rank)), np.empty((rank, rank))
+    size = np.empty(rank)
     for mode in range(squares.shape[0]):
         n = float(n_rows[mode])
         pseudo = 1.0 / n
@@ -142,31 +256,9 @@ def prior_precisions(
         for i in range(rank):
             for j in range(rank):
                 rest = squares[mode, i, j] - sums[mode, i] * sums[mode, j] / n
-                found[i, j] = rest + noise * known[i, j]
-            found[i, i] += pseudo * squares[mode, i, i] / n
-        usual = 0.0
-        for i in range(rank):
-            usual += squares[mode, i, i] / n / rank
-        for i in range(rank):
-            floor = 1e-12 * squares[mode, i, i] / n
-            if not floor > 0.0:  # a component that is nothing here yet may become as others are
-                floor = usual if usual > 0.0 else 1.0
-            scale[i] = np.sqrt(max(found[i, i] / (n - 1.0 + pseudo), floor))
-        for i in range(rank):
-            for j in range(rank):
-                found[i, j] /= (n - 1.0 + pseudo) * scale[i] * scale[j]
-            found[i, i] = 1.0 + flat
-        if factorise(found, lower):
+                found[i, j] = (rest + noise * known[i, j]) / (n - 1.0 + pseudo)
+            size[i] = squares[mode, i, i] / n
+            found[i, i] += pseudo * size[i] / (n - 1.0 + pseudo)
+        if scatter_precision(found, size, noise, flat, out[mode]):
             return mode
-        invert_lower(lower, inverse)
-        pack_inverse(inverse, packed)
-        place = 0
-        for i in range(rank):
-            for j in range(i + 1):
-                value = noise * packed[place] / scale[i] / scale[j]
-                if full:
-                    out[mode, place] = value
-                elif i == j:
-                    out[mode, i] = value
-                place += 1
     return -1

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.compiled import compiled
-from tensortide.core.kernels.matrices import factorise, invert_lower, pack_inverse, unpack
+from tensortide.core.kernels.matrices import LANES, factorise_lanes, invert_lanes, log_determinant
 
 
 @compiled("void(float64[:,::1], float64[:,::1], float64, int64, int64, float64[:,::1])")
@@ -155,81 +155,100 @@ def solve_believed(
     the logarithm of the determinant of ``counted + L``.  A row without entries gains nothing and
     is its mean, unless `every_row`.  Returns the first row that has no safe solution, or -1.
     """
-    rank = rhs.shape[1]
-    width = prior.shape[1]
+    rank, width, n_rows = rhs.shape[1], prior.shape[1], rhs.shape[0]
     full = width > rank or rank == 1
     own = counted.shape[0] > 0
-    g = np.empty((rank, rank))
-    known = np.empty((rank, rank))
-    lower = np.zeros((rank, rank))
-    inverse = np.zeros((rank, rank))
-    right = np.empty(rank)
-    for s in range(rhs.shape[0]):
-        told = prior[s if prior.shape[0] > 1 else 0]
-        unpack(told, known)
-        silent = not every_row and pointers[s] == pointers[s + 1]
-        at = s if gram.shape[0] > 1 else 0
-        centre = means[s if means.shape[0] > 1 else 0]
-        for i in range(rank):
-            right[i] = rhs[s, i]
-            for j in range(rank):
-                right[i] += known[i, j] * centre[j]
-                g[i, j] = known[i, j] if silent else known[i, j] + gram[at, i, j]
-        if silent:
-            for r in range(rank):
-                rows[s, r] = centre[r]
-        else:
-            if factorise(g, lower):
-                return s
-            finite = 0.0
+    g = np.empty((rank, rank, LANES))
+    lower, inverse = np.empty_like(g), np.empty_like(g)
+    told, centre = np.zeros_like(g), np.empty((rank, LANES))
+    right, found = np.empty((rank, LANES)), np.empty((width, LANES))
+    failed = np.zeros(LANES, np.bool_)
+    silent = np.empty(LANES, np.bool_)
+    for first in range(0, n_rows, LANES):
+        n = min(LANES, n_rows - first)
+        for lane in range(LANES):
+            s = first + min(lane, n - 1)  # what is over is the last row again
+            silent[lane] = not every_row and pointers[s] == pointers[s + 1]
+            one = prior[s if prior.shape[0] > 1 else 0]
+            sums = gram[s if gram.shape[0] > 1 else 0]
+            middle = means[s if means.shape[0] > 1 else 0]
+            share = 0.0 if silent[lane] else 1.0
+            place = 0
             for i in range(rank):
-                dot = right[i]
-                for k in range(i):
-                    dot -= lower[i, k] * rows[s, k]
-                rows[s, i] = dot / lower[i, i]
-            for i in range(rank - 1, -1, -1):
-                dot = rows[s, i]
-                for k in range(i + 1, rank):
-                    dot -= lower[k, i] * rows[s, k]
-                rows[s, i] = dot / lower[i, i]
-                finite += 0.0 * rows[s, i]
-            if finite != 0.0:
-                return s
-        place = 0
+                centre[i, lane] = middle[i]
+                right[i, lane] = rhs[s, i]
+                for j in range(i + 1):
+                    if full:
+                        told[i, j, lane] = one[place]
+                        place += 1
+                    elif i == j:
+                        told[i, i, lane] = one[i]
+                    g[i, j, lane] = told[i, j, lane] + share * sums[i, j]
         for i in range(rank):
             for j in range(i + 1):
-                more = 0.0
-                if not silent:
-                    more = (
-                        counted[s if counted.shape[0] > 1 else 0, i, j] if own else gram[at, i, j]
-                    )
-                if full:
-                    gained[s, place] = more
+                for lane in range(LANES):
+                    right[i, lane] += told[i, j, lane] * centre[j, lane]
+                if i != j:
+                    for lane in range(LANES):
+                        right[j, lane] += told[i, j, lane] * centre[i, lane]
+        factorise_lanes(g, lower, failed)
+        for i in range(rank):
+            for k in range(i):
+                for lane in range(LANES):
+                    right[i, lane] -= lower[i, k, lane] * right[k, lane]
+            for lane in range(LANES):
+                right[i, lane] *= lower[i, i, lane]
+        for i in range(rank - 1, -1, -1):
+            for k in range(i + 1, rank):
+                for lane in range(LANES):
+                    right[i, lane] -= lower[k, i, lane] * right[k, lane]
+            for lane in range(LANES):
+                right[i, lane] *= lower[i, i, lane]
+        for lane in range(n):
+            s = first + lane
+            finite = 0.0
+            for i in range(rank):
+                finite += 0.0 * right[i, lane]
+                rows[s, i] = centre[i, lane] if silent[lane] else right[i, lane]
+            if failed[lane] or (finite != 0.0 and not silent[lane]):
+                return s
+            worth = (
+                counted[s if counted.shape[0] > 1 else 0]
+                if own
+                else gram[s if gram.shape[0] > 1 else 0]
+            )
+            share = 0.0 if silent[lane] else 1.0
+            place = 0
+            for i in range(rank):
+                if not full:
+                    gained[s, i] = share * worth[i, i]
+                    continue
+                for j in range(i + 1):
+                    gained[s, place] = share * worth[i, j]
+                    if own:
+                        g[i, j, lane] = told[i, j, lane] + gained[s, place]
                     place += 1
-                elif i == j:
-                    gained[s, i] = more
-        if full:
-            if own or silent:
-                place = 0
-                for i in range(rank):
-                    for j in range(i + 1):
-                        g[i, j] = told[place] + gained[s, place]
-                        place += 1
-                if factorise(g, lower):
-                    return s
-            invert_lower(lower, inverse)
-            pack_inverse(inverse, inverses[s])
-            logs[s] = 0.0
-            for r in range(rank):
-                logs[s] += 2.0 * np.log(lower[r, r])
-        else:
-            logs[s] = 0.0
-            for r in range(rank):
-                sure = told[r] + gained[s, r]
-                if not sure > 0.0:
-                    return s
-                inverses[s, r] = 1.0 / sure
-                logs[s] += np.log(sure)
+        if not full:
+            for lane in range(n):
+                s = first + lane
+                logs[s] = 0.0
+                for r in range(rank):
+                    sure = told[r, r, lane] + gained[s, r]
+                    if not sure > 0.0:
+                        return s
+                    inverses[s, r] = 1.0 / sure
+                    logs[s] += np.log(sure)
+            continue
+        if own:
+            factorise_lanes(g, lower, failed)
+            for lane in range(n):
+                if failed[lane]:
+                    return first + lane
+        invert_lanes(lower, inverse, found)
+        for lane in range(n):
+            for place in range(width):
+                inverses[first + lane, place] = found[place, lane]
+            logs[first + lane] = log_determinant(lower, lane)
     return -1
 
 
@@ -317,6 +336,17 @@ def prior_value(rows: Floats, means: Floats, told: Floats, inverses: Floats, noi
                 total += twice * told[t, place] * (gap[i] * gap[j] + noise * inverses[s, place])
                 place += 1
     return total
+
+
+@compiled("void(float64[:,::1], int64[::1], int64[::1], float64, float64[:,::1])")
+def add_parts(
+    stack: Floats, firsts: Positions, counts: Positions, sign: float, out: Floats
+) -> None:
+    """Add to ``out[m]``, or take from it, the stacked rows from ``firsts[m]`` on, so many."""
+    for m in range(out.shape[0]):
+        for s in range(firsts[m], firsts[m] + counts[m]):
+            for k in range(stack.shape[1]):
+                out[m, k] += sign * stack[s, k]
 
 
 @compiled("void(float64[:,::1], int32[::1], float64[:,::1], float64[::1])")

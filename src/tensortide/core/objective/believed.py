@@ -202,7 +202,9 @@ class Believed(Objective):
         )
         if listed.curvatures is None:
             return shared, rhs
-        gram = np.repeat(shared, n_rows, axis=0)
+        gram = np.zeros((n_rows, rank, rank))
+        if self.boxes:
+            gram += shared
         self._add_cells(block, listed, gram)
         return gram, rhs
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,20 +76,24 @@ class Beliefs:
             return first
         return mix_jointly(self.known, 2)
 
-    def judged(self, ahead: Missed | None, known: Missed | None, labels: int) -> Beliefs:
-        """Return the beliefs after what was missed on cells of new and of known labels."""
-        return replace(
-            self, ahead=_added(self.ahead, ahead, DISCOUNT**labels),
-            known=_added(self.known, known, DISCOUNT),
-        )  # fmt: skip
+    def after_labels(
+        self, moments: Floats, ahead: Missed | None, known: Missed | None, usual: Floats | None
+    ) -> dict[str, Any]:
+        """Return what a step with new rows changes.
 
-    def drifted(self, moments: Floats) -> Beliefs:
-        """Return the beliefs after some new rows were learned; moments of what was missed."""
+        `moments` are of what the outlook missed of each of them, `ahead` and `known` what was
+        missed on cells of new and of known labels.  The first time the `usual` scatter is averaged
+        with them: one row alone would tell of one direction.
+        """
         drift, count = self.drift, self.n_drift
-        for one in moments:
+        for one in moments if usual is None else (usual, *moments):
             count = min(count + 1.0, LONGEST)
             drift = drift + (one - drift) / count
-        return replace(self, drift=drift, n_drift=count)
+        return {
+            "drift": drift, "n_drift": count, "grown": self.grown + len(moments),
+            "ahead": _added(self.ahead, ahead, DISCOUNT ** len(moments)),
+            "known": _added(self.known, known, DISCOUNT),
+        }  # fmt: skip
 
     def as_memory(self) -> dict[str, Floats]:
         """Return everything as named arrays, for files."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
+from tensortide.core.kernels.moments import add_parts
 from tensortide.core.losses.standard import Squared
 from tensortide.core.objective.believed import Believed, RowPriors, invert
 from tensortide.core.objective.data_terms import DataTerms, imputed
@@ -22,7 +24,7 @@ from tensortide.core.objective.squares import BoxTerm, Listed
 from tensortide.core.objective.towards import Towards
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, believed_goal, update
-from tensortide.core.steps.change import Change
+from tensortide.core.steps.change import Change, Coming
 from tensortide.core.steps.expect import Expectation
 from tensortide.core.steps.goal import (
     anchor_scale,
@@ -68,8 +70,7 @@ class BelievedStep:
         for mode in work.growing:
             self.told[work.lower_part(mode)] = self.priors[mode]
         self.inverses, self.logs = self._inverted(self.told)
-        for mode in range(work.order):
-            self.outside[mode] -= self.inverses[work.upper_part(mode)].sum(axis=0)
+        add_parts(self.inverses, work.firsts, work.upper_counts, -1.0, self.outside)
         if work.whole:
             self.outside[:] = 0.0
         if not recipe.keeps_history:  # what was known fades as more becomes known
@@ -167,7 +168,7 @@ class BelievedStep:
         if beliefs.n_drift >= 1.0:
             squares, n_rows = self.factors.grams.total, self.change.old_shape[coming.mode]
             size = squares[coming.mode].diagonal() / n_rows
-            told = precision(beliefs.drift, beliefs.noise, size)
+            told = precision(beliefs.drift, beliefs.noise, size, coming.mode)
         inverse, log = invert(told[None], self.work.rank)
         self.told[lower], self.inverses[lower], self.logs[lower] = told, inverse, log
         self.centres[lower] = self.work.stack[lower]
@@ -268,24 +269,21 @@ class BelievedStep:
             noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
             cells, told = beliefs.cells + n_cells, self.told
         precisions = told + objective.gained
-        inside = [self.inverses[work.part(m)].sum(axis=0) for m in range(work.order)]
-        spread = self.outside + np.array(inside)
-        beliefs = replace(
-            beliefs, cells=cells, spread=spread,
-            noise=max(noise, FAINT * beliefs.size, recipe.loss.least_noise) or NO_NOISE,
-        )  # fmt: skip
-        if coming is not None:
-            ahead, known = self._missed
-            gaps = work.stack[work.part(coming.mode)][coming.fresh]
-            gaps = gaps - self.centres[work.part(coming.mode)][coming.fresh]
-            own = self.inverses[work.part(coming.mode)][coming.fresh]
-            moments = gaps[:, :, None] * gaps[:, None] + beliefs.noise * unpack(own, work.rank)
-            if not beliefs.n_drift and len(gaps):  # one row alone would tell of one direction
-                scatter = invert(self.priors[coming.mode][None], work.rank)[0]
-                moments = np.concatenate([beliefs.noise * unpack(scatter, work.rank), moments])
-            beliefs = beliefs.drifted(moments).judged(ahead, known, len(gaps))
-            beliefs = replace(beliefs, grown=beliefs.grown + len(gaps))
-        return precisions, beliefs
+        noise = max(noise, FAINT * beliefs.size, recipe.loss.least_noise) or NO_NOISE
+        spread = self.outside.copy()
+        add_parts(self.inverses, work.firsts, np.diff(work.firsts), 1.0, spread)
+        labels = {} if coming is None else self._learn_labels(coming, noise)
+        return precisions, replace(beliefs, cells=cells, spread=spread, noise=noise, **labels)
+
+    def _learn_labels(self, coming: Coming, noise: float) -> dict[str, Any]:
+        """Return what new labels of the ordered mode change in the beliefs."""
+        part, rank, usual = self.work.part(coming.mode), self.work.rank, None
+        gaps = self.work.stack[part][coming.fresh] - self.centres[part][coming.fresh]
+        own = self.inverses[part][coming.fresh]
+        moments = gaps[:, :, None] * gaps[:, None] + noise * unpack(own, rank)
+        if not self.beliefs.n_drift and len(gaps):
+            usual = noise * unpack(invert(self.priors[coming.mode][None], rank)[0], rank)[0]
+        return self.beliefs.after_labels(moments, *self._missed, usual)
 
 
 def only_known(work: Workspace, listed: Listed) -> Listed:
@@ -347,11 +345,11 @@ def step(
     misses = objective.misses()
     value = float(objective.value(misses))
     precisions, after = going.remember(objective, misses)
-    outcome = finish_step(
-        going.begun, change, factors, value, name, sweeps=recipe.sweeps,
+    begun = replace(going.begun, predicted=predicted)
+    return finish_step(
+        begun, change, factors, value, name, sweeps=recipe.sweeps,
         memory=after.as_memory(), precisions=(going.before, precisions),
     )  # fmt: skip
-    return replace(outcome, predicted=predicted)
 
 
 def expect(recipe: Recipe, factors: Factors, change: Change, beliefs: Beliefs) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places
 from tensortide.core.kernels.dense import thin_times, times_thin
+from tensortide.core.kernels.entries import multiply_others
 from tensortide.core.kernels.moments import add_outer, leverages
 from tensortide.core.losses.standard import Loss, Squared
 from tensortide.core.objective.believed import invert
@@ -15,7 +16,7 @@ from tensortide.core.steps.missed import Missed, UnlistedZeros
 from tensortide.core.steps.outcome import predict_arrived
 from tensortide.core.steps.outlook import mixed_row, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import Factors, products_at
+from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.workspace import Workspace
 
 
@@ -67,17 +68,20 @@ class Expectation:
         if not len(fresh):
             return None
         cells, first = local_cells(self._change, self._work), self._work.n_upper[mode]
-        new = np.flatnonzero((cells[:, mode] >= first) & news.live)
+        judging = (cells[:, mode] >= first) & news.live
+        new = slice(None) if judging.all() else np.flatnonzero(judging)
         z = self._products(cells[new])
         if len(fresh) == 1:
-            which = np.zeros(len(new), np.int64)
+            which = np.zeros(len(z), np.int64)
             y = times_thin(z, self._candidates[0])
         else:
             place = np.empty(len(fresh), np.int64)
             place[fresh - first] = np.arange(len(fresh))
             which = place[cells[new, mode] - first]
             y = np.einsum("nr,njr->nj", z, self._candidates[which])
-        errors = np.hstack([news.values[new, None] - self._loss.mean(y), news.recalled[new]])
+        errors = np.empty((len(z), y.shape[1] + news.recalled.shape[1]))
+        np.subtract(news.values[new, None], self._loss.mean(y), out=errors[:, : y.shape[1]])
+        errors[:, y.shape[1] :] = news.recalled[new]
         missed = Missed.of(errors)
         if self._change.absent_zero:
             zeros = self._unlisted()
@@ -144,7 +148,9 @@ class Expectation:
 
     def _products(self, cells: Places) -> Floats:
         """Return the product of all rows of each cell but that of the ordered mode."""
-        return products_at(self._work.rows(), cells, self._coming.mode)
+        work, found = self._work, np.empty((len(cells), self._work.rank))
+        multiply_others(cells, work.firsts, work.stack, self._coming.mode, found)
+        return found
 
 
 class _Near:
@@ -160,7 +166,8 @@ class _Near:
         here = np.arange(len(self._rows)) if touched is None else touched
         fresh = here[coming.fresh]
         named = (coming.neighbours, coming.beside)
-        at = np.unique(np.concatenate([fresh, *(n.positions() for n in named)]))
+        at = np.sort(np.concatenate([fresh, *(n.positions() for n in named)]))
+        at = at[np.append(True, at[1:] != at[:-1])[: len(at)]]
         place = np.minimum(here.searchsorted(at), len(here) - 1)
         mine = here[place] == at
         self._mine, away = np.flatnonzero(mine), np.flatnonzero(~mine)

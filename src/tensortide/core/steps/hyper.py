@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from tensortide.arrays import Floats
-from tensortide.core.kernels.matrices import prior_precisions
-from tensortide.core.tensor.packed import pack
+from tensortide.core.kernels.matrices import prior_precisions, scatter_precision
+from tensortide.core.tensor.packed import packed_width
 from tensortide.errors import SolveError
 
 FLAT = 1e-6  # added to the diagonal of a correlation matrix before it is inverted
@@ -35,23 +35,24 @@ def mode_precisions(
     out = np.empty_like(spread)
     failed = prior_precisions(squares, sums, np.array(n_rows, np.int64), spread, noise, FLAT, out)
     if failed >= 0 or not np.isfinite(out).all():
-        raise SolveError(
-            "its rows have no finite scatter: values or factors are too large; scale the values "
-            "down",
-            mode=max(int(failed), 0),
-            position=0,
-        )
+        raise _no_scatter(max(int(failed), 0))
     return out
 
 
-def precision(variances: Floats, noise: float, size: Floats) -> Floats:
+def precision(variances: Floats, noise: float, size: Floats, mode: int) -> Floats:
     """Return ``noise S^-1`` of a given scatter, packed.
 
     `size` is the mean square of the rows: no variance is believed that is far below it.
     """
-    usual = float(size.mean()) or 1.0
-    floor = np.where(size > 0.0, 1e-12 * size, usual)
-    spread = np.sqrt(np.maximum(variances.diagonal(), floor))
-    correlation = variances / spread[:, None] / spread
-    np.fill_diagonal(correlation, 1.0 + FLAT)
-    return pack(noise * np.linalg.inv(correlation) / spread[:, None] / spread)
+    out = np.empty(packed_width(len(size)))
+    if scatter_precision(variances.copy(), np.ascontiguousarray(size), noise, FLAT, out):
+        raise _no_scatter(mode)
+    return out
+
+
+def _no_scatter(mode: int) -> SolveError:
+    return SolveError(
+        "its rows have no finite scatter: values or factors are too large; scale the values down",
+        mode=mode,
+        position=0,
+    )

@@ -42,6 +42,8 @@ class Neighbours:
 
     def within(self, positions: Positions) -> Neighbours:
         """Return the neighbours by their places in an ascending list of positions."""
+        if not len(self.recent):
+            return self
         recent, ago = (
             np.where(named >= 0, np.searchsorted(positions, named), -1)
             for named in (self.recent, self.ago)
@@ -59,7 +61,10 @@ class Neighbours:
             return np.tile(mean, (PLAIN + len(ago), 1))
         near = rows[recent]
         last = near[0]
-        found = [mean, last, *(near[:n].mean(axis=0) for n in (2, 4, 8))]
+        found = [mean, last]
+        for n in (2, 4, 8):
+            some = near[:n]
+            found.append(np.add.reduce(some) / len(some))
         found.append(last + 0.5 * (last - near[min(1, len(near) - 1)]))
         found.append(last + (last - near[3]) / 3.0 if len(near) > 4 else last)
         return np.array([*found, *(rows[at] if at >= 0 else last for at in ago)])

@@ -21,6 +21,7 @@ def packed_width(rank: int, *, full: bool | None = None) -> int:
     return rank * (rank + 1) // 2 if full else rank
 
 
+@cache
 def diagonal_places(rank: int, width: int) -> Positions:
     """Return where the diagonal stands in a packed matrix."""
     steps = np.arange(rank)

@@ -39,7 +39,7 @@ def records(rng: np.random.Generator, n: int, days: range, noise: float = 0.1) -
 
 def model_of(rank: int, way: str, method: str) -> tt.OnlineCP:
     """Return an estimator with one of the priors; fibres are remembered where that is asked."""
-    prior = way.split(",")[0]
+    prior = way.split(",", maxsplit=1)[0]
     return tt.OnlineCP(rank, method, prior=prior, fibres="fibres" in way, seed=0)
 
 

@@ -75,14 +75,18 @@ class AnyLossObjective:
 
     def fit(self) -> float:
         """Return the loss of all cells at the current rows, zeros included."""
+        return self._listed_loss() + (0.0 if self.zeros is None else self.zeros.total())
+
+    def _listed_loss(self) -> float:
         order = self.entries.orders[0]
         y = model_values(self.work, self.entries, 0)
-        total = float(self._losses(0, slice(None), order.values, y).sum())
-        return total if self.zeros is None else total + self.zeros.total()
+        return float(self._losses(0, slice(None), order.values, y).sum())
 
     def value(self) -> float:
         """Return the objective at the current rows."""
-        total = self.fit() + self._boxes.value()
+        total = self._listed_loss() + self._boxes.value()
+        if self.zeros is not None:
+            total += self.zeros.total()
         if self.towards is not None:
             total += self.towards.total()
         return total + sum(map(self._penalty, range(self.work.order)))

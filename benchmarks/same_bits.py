@@ -20,8 +20,12 @@ HERE = Path(__file__).resolve().parent
 
 
 def results(source: Path, into: Path) -> dict[str, bytes]:
-    """Run the streams on the package in `source`."""
-    env = os.environ | {"PYTHONPATH": str(source)}
+    """Run the streams on the package in `source`, its kernels compiled anew and at once.
+
+    Sums may be ordered otherwise where some of them come from an earlier compilation.
+    """
+    kernels = str(into.with_suffix(".kernels"))
+    env = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": kernels}
     script = [sys.executable, str(HERE / "same_streams.py"), str(into)]
     subprocess.run(script, env=env, check=True, cwd=into.parent)
     with np.load(into) as found:

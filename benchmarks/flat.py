@@ -13,19 +13,25 @@ import time
 import numpy as np
 
 import tensortide as tt
+from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.packed import pack
 from tensortide.data.labels import PositionLabels
+from tensortide.online.ahead import begun_anew, restored
 
 ENTRIES, RANK = 1_000, 5
 
 
 def model_of(n_rows: int) -> tt.OnlineCP:
-    """Return an economy model with n_rows rows in all."""
+    """Return an economy model with n_rows rows in all, each as sure as after some cells."""
     rng = np.random.default_rng(0)
     model = tt.OnlineCP(RANK, "gocpte").fit(rng.random((8, 8, 8)), max_sweeps=2)
-    inner = model._model
-    inner.factors = Factors([rng.random((n_rows // 3, RANK)) for _ in range(3)])
+    inner, sure = model._model, pack(10.0 * np.eye(RANK))
+    every = [rng.random((n_rows // 3, RANK)) for _ in range(3)]
+    inner.factors = Factors(every, precisions=[np.tile(sure, (len(rows), 1)) for rows in every])
     inner.modes.labels = [PositionLabels(n_rows // 3) for _ in range(3)]
+    beliefs = begun_anew(Beliefs.of_memory(inner.memory), inner.factors)
+    inner.memory, inner.ahead = beliefs.as_memory(), restored(beliefs, inner.modes, None)
     return model
 
 

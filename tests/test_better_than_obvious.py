@@ -124,6 +124,54 @@ def test_economy_with_counts_comes_near_the_whole_history():
     assert found["gocpte"] < 1.05 * found["gocpt"]
 
 
+def poisson_counts(seed, rate, shape):
+    """Counts of a model of two components: their means, and a draw."""
+    rng = np.random.default_rng(seed)
+    mean = rate * np.einsum("ir,jr,kr->ijk", *(rng.gamma(1.0, 1.0, (n, 2)) for n in shape))
+    return mean, rng.poisson(mean).astype(float)
+
+
+def error_of_means(mean, x, first, **options):
+    """Learn counts day by day; the relative error of the means of all cells in the end."""
+    zero = options.get("absent") == "zero"
+    model = tt.OnlineCP(2, loss="poisson", seed=0, **options)
+    for begin, end in [(0, first), *((t, t + 1) for t in range(first, x.shape[2]))]:
+        part = x[:, :, begin:end]
+        cells = np.argwhere(part > 0.0 if zero else np.ones_like(part))
+        days = np.add(cells, (0, 0, begin))
+        batch = tt.Batch(days, part[tuple(cells.T)], (*x.shape[:2], end))
+        (model.update if begin else model.fit)(batch)
+    return relative(model.predict(np.argwhere(np.ones_like(mean))).reshape(mean.shape), mean)
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+@pytest.mark.parametrize("rate", [0.3, 2.0])
+def test_counts_with_learned_priors_are_as_near_their_means_as_with_the_paper_prior(
+    method, absent, rate
+):
+    """Defaults, over three seeds; a memory of listed counts alone would be too large by far."""
+    found = {"learned": 0.0, "paper": 0.0}
+    for seed in (2, 3, 5):
+        mean, x = poisson_counts(seed, rate, (20, 15, 30))
+        for prior in found:
+            found[prior] += error_of_means(mean, x, 18, method=method, absent=absent, prior=prior)
+    assert found["learned"] < 1.05 * found["paper"]
+
+
+def test_rare_counts_keep_their_components():
+    """Of 200 x 50 x 20 cells one in 200 is one: what is small is not taken for nothing."""
+    rng = np.random.default_rng(1)
+    shape, mean = (200, 50, 20), np.zeros((200, 50, 20))
+    mean[:100, :25] = mean[100:, 25:] = 0.01
+    x = rng.poisson(mean).astype(float)
+    assert 0.003 < (x > 0.0).mean() < 0.007
+    cells = np.argwhere(x)
+    batch = tt.Batch(cells, x[tuple(cells.T)], shape)
+    model = tt.OnlineCP(2, "gocpt", loss="poisson", absent="zero", seed=0).fit(batch)
+    assert relative(model.reconstruct(), mean) < 0.5
+
+
 def test_beta_may_change_over_time():
     """A schedule gives each step its own ridge, as if that number had been given."""
     x = tt.simulate.low_rank((6, 5, 9), 2, seed=0, noise=0.1).dense()

@@ -13,6 +13,7 @@ from tensortide.core.tensor.packed import FULL_RANK, diagonal_places
 from tensortide.core.updates import exact
 from tests.checks import _lines_until
 from tests.models import fingerprint
+from tests.oracles import loss_value
 
 FIRST, DAYS = 9, 15
 WAYS = {
@@ -24,11 +25,17 @@ WAYS = {
     "zeros": {"method": "gocpt", "absent": "zero"},
     "economy with zeros": {"method": "gocpte", "absent": "zero"},
     "diagonal": {"method": "gocpte", "fibres": True, "rank": FULL_RANK + 1},
+    "counts": {"method": "gocpt", "loss": "poisson"},
+    "economy with counts": {"method": "gocpte", "loss": "poisson"},
+    "counts with zeros": {"method": "gocpte", "loss": "negative_binomial", "absent": "zero"},
+    "odds": {"method": "gocpte", "loss": "bernoulli"},
+    "outliers": {"method": "gocpt", "loss": "huber"},
+    "no negative rows": {"method": "gocpte", "penalties": {0: tt.nonnegative()}},
 }
 EACH = pytest.mark.parametrize("way", WAYS)
 
 
-def stream(seed=0):
+def stream(way="history", seed=0):
     """Batches with holes and weights: a new day, late cells, and twice a new place as well."""
     truth = tt.simulate.low_rank((9, 5, DAYS), 2, seed=seed, noise=0.1)
     rng = np.random.default_rng(seed)
@@ -37,6 +44,9 @@ def stream(seed=0):
     comes = np.where(coords[:, 0] < 6, 0, 4 * (coords[:, 0] - 5))  # places 6, 7, 8 come later
     comes = np.maximum(comes, np.maximum(coords[:, 2] - FIRST + 1, 0) + late)
     values, weights = truth.values(coords), rng.choice([0.5, 1.0, 2.0], len(coords))
+    suited = {"bernoulli": lambda x: 1.0 * (x > 0.0), "huber": lambda x: x}
+    if "loss" in WAYS[way]:
+        values = suited.get(WAYS[way]["loss"], lambda x: np.round(3.0 * np.abs(x)))(values)
     return [
         tt.Batch(coords[comes == k], values[comes == k], weights=weights[comes == k])
         for k in range(DAYS - FIRST + 1)
@@ -49,7 +59,7 @@ def model_for(way, **more):
 
 
 def followed(way, steps=None, sweeps=25, **more):
-    first, *rest = stream()
+    first, *rest = stream(way)
     model = model_for(way, **more).fit(first, max_sweeps=sweeps)
     for batch in rest[:steps]:
         model.update(batch)
@@ -67,7 +77,7 @@ def test_any_number_of_threads_gives_the_same_bits(way, monkeypatch):
 
 @EACH
 def test_a_saved_model_goes_on_as_if_it_had_never_been_away(way, tmp_path):
-    first, *rest = stream()
+    first, *rest = stream(way)
     model = model_for(way).fit(first, max_sweeps=25)
     for batch in rest:
         model.save(tmp_path / "model.tide")
@@ -76,14 +86,14 @@ def test_a_saved_model_goes_on_as_if_it_had_never_been_away(way, tmp_path):
         model.update(batch)
         loaded.update(batch)
         assert fingerprint(loaded) == fingerprint(model)
-    cells = stream()[0].coords
+    cells = stream(way)[0].coords
     np.testing.assert_array_equal(loaded.predict(cells), model.predict(cells))
 
 
 @EACH
 def test_a_step_that_fails_changes_nothing(way):
     model = followed(way, 3)
-    before, batch = fingerprint(model), stream()[4]
+    before, batch = fingerprint(model), stream(way)[4]
     failed = 0
     for size in (1e300, 1e160, 1e120, 1e90):
         try:
@@ -98,7 +108,7 @@ def test_a_step_that_fails_changes_nothing(way):
 
 @pytest.mark.parametrize("way", ["economy with fibres", "history"])
 def test_an_interrupt_leaves_fibres_and_timeline_as_they_were(way):
-    model, batch = followed(way, 3), stream()[4]
+    model, batch = followed(way, 3), stream(way)[4]
     before = fingerprint(model)
     total = _lines_until(model.copy(), batch, stop_at=-1)
     for stop_at in range(5, total, 23):
@@ -195,7 +205,7 @@ def test_work_of_a_step_is_flat_while_modes_grow():
 # ------------------------------------------------------------------ given factors
 
 
-@EACH
+@pytest.mark.parametrize("way", [way for way, options in WAYS.items() if "loss" not in options])
 def test_given_factors_without_sweeps_stay_and_their_priors_are_learned(way):
     x, rank = tt.simulate.low_rank((6, 5, 10), 2, seed=2, noise=0.2).dense(), 2
     rows = tt.simulate.low_rank((6, 5, 10), 2, seed=2).factors
@@ -222,6 +232,30 @@ def test_given_factors_without_sweeps_stay_and_their_priors_are_learned(way):
         assert _sure(fewer, rank) < _sure(many, rank)  # half the cells, half as sure
 
 
+@pytest.mark.parametrize("way", [way for way, options in WAYS.items() if "loss" in options])
+def test_given_factors_of_other_losses_stay_and_their_priors_are_learned(way):
+    """The noise is the mean loss of a cell; of counts, and of yes or no, half a unit at least."""
+    first, rng = stream(way)[0], np.random.default_rng(5)
+    rows = [rng.random((n, 2)) + 0.2 for n in first.coords.max(axis=0) + 1]
+    model = model_for(way).fit(first, init=rows, max_sweeps=0)
+    for given, kept in zip(rows, model.factors_, strict=True):
+        np.testing.assert_array_equal(given, kept)
+    beliefs, name = Beliefs.of_memory(model._model.memory), WAYS[way]["loss"]
+    values, weights = dict(zip(map(tuple, first.coords), first.values, strict=True)), first.weights
+    every = dict(zip(map(tuple, first.coords), weights, strict=True))
+    if "absent" in WAYS[way]:
+        every = {c: every.get(c, 1.0) for c in np.ndindex(*model.shape_)}
+    y = np.einsum("ir,jr,kr->ijk", *rows)
+    losses = [w * loss_value(name, values.get(c, 0.0), y[c]) for c, w in every.items()]
+    least = 0.0 if name == "huber" else 0.5
+    missed = max(sum(losses) / len(losses), least)
+    assert beliefs.noise == pytest.approx(
+        missed, rel=0.3 if name in ("huber", "bernoulli") else 1e-6
+    )
+    for told in model._model.factors.precisions():
+        assert (told[:, diagonal_places(2, told.shape[1])] > 0.0).all()
+
+
 def _half(x, mode):
     some = np.take(x, range(3), axis=mode)
     cells = np.argwhere(np.ones_like(some))
@@ -237,8 +271,9 @@ def _sure(told, rank):
 
 
 @pytest.mark.parametrize("method", ["gocpt", "gocpte"])
-def test_listing_the_zeros_changes_nothing_where_absent_cells_are_zero(method):
-    """From the same factors; labels are names, as an outlook is judged by what is listed."""
+@pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
+def test_listing_the_zeros_changes_nothing_where_absent_cells_are_zero(method, named):
+    """From the same factors; zeros judge an outlook as well, whether they are listed or not."""
     rng = np.random.default_rng(6)
     x = np.where(rng.random((6, 5, 12)) < 0.3, rng.random((6, 5, 12)), 0.0)
     x[0, 0] = x[0, :, 0] = x[:, 0, 0] = 0.5  # so that labels come in their order
@@ -249,7 +284,10 @@ def test_listing_the_zeros_changes_nothing_where_absent_cells_are_zero(method):
         model = tt.OnlineCP(2, method, absent="zero", modes=["a", "b", "c"], value="x")
         for days in ([*range(8)], [8], [9, 10], [11]):
             some = cells[np.isin(cells[:, 2], days)]
-            table = {m: [f"{m}{i:02}" for i in some[:, k]] for k, m in enumerate("abc")}
+            table = {
+                m: [f"{m}{i:02}" for i in some[:, k]] if named else some[:, k]
+                for k, m in enumerate("abc")
+            }
             table["x"] = x[tuple(some.T)]
             if days[0]:
                 model.update(table)
@@ -270,7 +308,7 @@ def test_weights_of_one_are_no_weights(way):
     for weighted in (False, True):
         batches = [
             tt.Batch(b.coords, b.values, weights=np.ones(len(b.values)) if weighted else None)
-            for b in stream()
+            for b in stream(way)
         ]
         model = model_for(way).fit(batches[0], max_sweeps=15)
         for batch in batches[1:]:

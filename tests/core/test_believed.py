@@ -212,7 +212,7 @@ def test_a_sweep_of_the_preparation_equals_its_equations(kind, case, seed, absen
         work.stack[:] = np.concatenate(rows.means)
         fast = Learning(
             work=work, entries=entries, data_terms=terms, observed=terms, n_cells=len(data),
-            size=1.0, run=serially,
+            size=1.0, square=1.0, run=serially,
         )  # fmt: skip
         fast.guess()
         rows.told = [np.array([1e200 * np.eye(work.rank)] * len(m)) for m in rows.means]  # sure
@@ -253,7 +253,7 @@ def test_first_data_without_holes_equal_their_cells(kind, still, case, seed):
             work.stack[:] = np.concatenate(rows)
             learning = Learning(
                 work=work, entries=entries, data_terms=terms, observed=observed_rows,
-                n_cells=len(case.data), size=1.0, run=serially,
+                n_cells=len(case.data), size=1.0, square=1.0, run=serially,
             )  # fmt: skip
             learning.guess()
             learning.sweep(still=still)

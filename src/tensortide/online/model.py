@@ -353,10 +353,13 @@ def _first_factors(
     """Return the factors of a preparation; with `rng` components that got no food are revived."""
     if best.learning is None:
         return Factors(best.rows if rng is None else _revive(method, best.rows, rng))
-    rows, told = list(best.rows), best.learning.precisions()
-    if rng is not None:
-        found = best.learning
-        rows, told = revive_believed(rows, told, found.noise, found.size, rng, at=along)
+    if rng is None:
+        return Factors(best.rows, precisions=best.learning.precisions())
+    found = best.learning
+    rows, told = revive_believed(
+        best.rows, found.precisions(), found.noise, found.square, rng, at=along,
+        least=found.least_square(), positive=_positive(method),
+    )  # fmt: skip
     return Factors(rows, precisions=told)
 
 

@@ -48,6 +48,7 @@ from tensortide.validate import check_number
 
 KEPT = 0.95  # share of a row's precision that outlasts a step with entries of it
 FASTEST = 0.05  # share of the noise that one batch replaces at most
+STARTS = 5  # times that new rows are solved under a loss of which one parabola is not enough
 
 
 class BelievedStep:
@@ -140,7 +141,8 @@ class BelievedStep:
         if work.growing:
             for mode in work.growing:
                 known.note_change(mode)
-            self._update(known, [b for b in blocks if not b.upper])
+            times = 1 if isinstance(known, Believed) else STARTS
+            self._update(known, [b for b in blocks if not b.upper] * times)
         if self.expectation is not None and self.change.news is not None:
             missed = self.expectation.missed_known(
                 self.change.news, self.inverses, self.told, self.centres

@@ -29,7 +29,11 @@ RIDGE = 1e-4  # share of a row's mean curvature by which the first sweeps draw i
 
 @dataclass(slots=True, kw_only=True)
 class Learning:
-    """One start on its way: its rows, how sure they are, its hyperparameters."""
+    """One start on its way: its rows, how sure they are, its hyperparameters.
+
+    `size` is what noise is small beside, `square` the mean square of the values; `bend` is the
+    weight of a usual cell, one for squares, and `least` the noise that a loss has at least.
+    """
 
     work: Workspace
     entries: AnyEntries
@@ -37,6 +41,7 @@ class Learning:
     observed: DataTerms
     n_cells: float
     size: float
+    square: float
     run: Run
     bend: float = 1.0
     least: float = 0.0
@@ -115,6 +120,16 @@ class Learning:
         self.gained = objective.gained
         self._set_noise(self._misses(objective))
         return self.evidence()
+
+    def least_square(self) -> float:
+        """Return the mean square of a component beside which a small share of it is nothing.
+
+        That is the noise; of another loss, whose single cells may tell next to nothing, the model.
+        """
+        if self.goal is None:
+            return self.noise
+        grams = [thin_times(rows, rows) / len(rows) for rows in self.work.rows()]
+        return min(self.noise / self.bend, float(np.prod(grams, axis=0).sum()))
 
     def _fit(self) -> float:
         """Return what the rows as they are miss."""

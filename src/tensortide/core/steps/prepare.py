@@ -183,7 +183,7 @@ class _Learner:
             work=work, entries=change.entries, data_terms=data_terms,
             observed=observed_terms(recipe, change), n_cells=self._n_cells, run=run,
             nonnegative=nonnegative_modes(recipe, work.order),
-            **{"size": dot(values, values) / self._n_cells} | _of_loss(recipe, change, work),
+            square=dot(values, values) / self._n_cells, **_of_loss(recipe, change, work),
         )  # fmt: skip
 
     def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
@@ -231,10 +231,10 @@ class _Learner:
 def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
     """Return what a preparation that learns its priors has to know of a loss of its own."""
     loss = recipe.loss
-    mean = typical_value(recipe, change, work)
+    mean, values = typical_value(recipe, change, work), change.entries.all_values()
     if isinstance(loss, Squared) or mean is None:
-        return {}
-    bend, values = loss.bend(mean), change.entries.all_values()
+        return {"size": dot(values, values) / count_cells(change, recipe)}
+    bend = loss.bend(mean)
     bend = bend if np.isfinite(bend) and bend > 0.0 else 2.0
 
     def general(learning: Learning) -> BelievedLoss:

@@ -69,14 +69,17 @@ def revive_believed(
     rng: np.random.Generator,
     *,
     at: int,
+    least: float | None = None,
+    positive: bool = False,
 ) -> tuple[list[Floats], list[Floats]]:
-    """Give components of which first data left nothing beside the noise another chance.
+    """Give components of which first data left next to nothing another chance.
 
-    They become zero in mode `at` and random elsewhere: of the size of the others, or, where none
-    is left, such that ones in that mode are of the size of the data (`size`, their mean square).
+    Such are those whose mean square is a small share of `least`, by default of the noise.  They
+    become zero in mode `at` and random elsewhere: of the size of the others, or, where none is
+    left, such that ones in that mode are of the size of the data (`size`, their mean square).
     """
     added = np.prod([np.mean(r * r, axis=0) for r in rows], axis=0)
-    alive = added > NOTHING * noise
+    alive = added > NOTHING * (noise if least is None else least)
     if alive.all():
         return list(rows), list(told)
     scale = size ** (0.5 / max(len(rows) - 1, 1)) or 1.0
@@ -85,6 +88,7 @@ def revive_believed(
         kept = r[:, alive]
         usual = float(np.sqrt(np.mean(kept * kept))) if alive.any() else scale
         new = usual * rng.standard_normal((len(r), int((~alive).sum())))
+        new = np.abs(new) if positive else new
         after.append(np.hstack([kept, np.zeros_like(new) if mode == at else new]))
     full = [unpack(one, len(alive))[:, alive][:, :, alive] for one in told]
     return after, extend_precisions(full, after, noise)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -22,7 +25,7 @@ from tensortide.simulate.hospital import N_DELAYS, admissions, expected
 from tensortide.tracker.ledger import FILE
 from tensortide.tracker.tracker import Tracker
 
-DAYS, FIRST, KILLED_AFTER, WARM_UP = 120, 14, 40, 20
+DAYS, FIRST, KILLED_AFTER, WARM_UP, AHEAD = 120, 14, 40, 20, 7
 FIRST_REPORTS = "first-reports.csv"
 _MARK = "made-by-tensortide-demo"
 
@@ -63,9 +66,19 @@ def run_demo(*, seed: int, rank: int, out: Path) -> None:
             "range in which the final count will lie. (It was simulated, so its mean is known.)"
         )
         console.print(_nowcast(folder, seed))
+        console.print(
+            f"6. What comes next: the first reports of the next {AHEAD} days, all places and ages "
+            "together."
+        )
+        console.print(_forecast(tracker, folder, seed))
         write_report(tracker, folder / "report.html", "Admissions (simulated)")
+    console.print(
+        "7. Is a model worth having? The same method beside what anybody would try first; each day "
+        "is predicted, then learned. (tensortide compare has all methods.)"
+    )
+    console.print(_beside_rivals(folder / "reports", rank))
     page = (folder / "report.html").resolve()
-    console.print(f"6. The reports for people: open {page}", soft_wrap=True)
+    console.print(f"8. The reports for people: open {page}", soft_wrap=True)
     console.print(f"   and {page.with_name('nowcast.html')}", soft_wrap=True)
     name = "tensortide" if shutil.which("tensortide") else sys.argv[0]
     console.print(
@@ -101,7 +114,6 @@ def write_reports(folder: Path, seed: int) -> int:
     Beside the folder, one file has what was new on each day, without the corrections, whose
     records repeat a count: that is what a nowcast starts from.
     """
-    import pyarrow as pa
     from pyarrow import csv
 
     folder.mkdir()
@@ -147,13 +159,55 @@ def _nowcast(folder: Path, seed: int) -> Table:
     for back in range(WARM_UP, -1, -1):
         nowcast = nowcaster.update(triangle.as_of(triangle.as_of_date - back))
     write_nowcast_page(nowcast, folder / "nowcast.html", "Admissions (simulated), nowcast")
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in ("date", "reported so far", "nowcast", "95 % interval", "simulated mean"):
-        table.add_column(header, justify="right")
+    table = _table("date", "reported so far", "nowcast", "95 % interval", "simulated mean")
     truth = expected(DAYS, seed=seed).sum(axis=(0, 1, 3))
     found = nowcast.quantiles((0.025, 0.5, 0.975))
     for age in (3, 2, 1, 0):
         reported, low, middle, high = found.texts(0, age)
         cells = (reported, middle, f"{low} to {high}")
         table.add_row(str(found.dates[age]), *cells, f"{truth[-1 - age]:,.0f}")
+    return table
+
+
+def _forecast(tracker: Tracker, folder: Path, seed: int) -> Table:
+    """Forecast what will be reported on the day itself, for the days to come."""
+    from tensortide.sources.whole import read_source
+
+    ahead = tracker.model.forecast(AHEAD, mode="date", where={"delay": [0]})
+    sums, before = _sums(ahead, "value"), read_source(str(folder / FIRST_REPORTS))
+    same_day = pc.equal(before["date"], before["reported"])
+    reported = _sums(before.filter(same_day), "count")
+    table = _table("date", "reported a week before", "forecast", "simulated mean")
+    truth = expected(DAYS + AHEAD, seed=seed)[:, :, DAYS:, 0].sum(axis=(0, 1))
+    for date, mean in zip(sorted(sums), truth, strict=True):
+        numbers = (reported[date - dt.timedelta(days=7)], sums[date], mean)
+        table.add_row(str(date), *(f"{number:,.0f}" for number in numbers))
+    return table
+
+
+def _sums(table: pa.Table, column: str) -> dict[dt.date, float]:
+    """Add a column up by date."""
+    found = table.group_by("date").aggregate([(column, "sum")])
+    return dict(zip(found["date"].to_pylist(), found[f"{column}_sum"].to_pylist(), strict=True))
+
+
+def _beside_rivals(reports: Path, rank: int) -> Table:
+    """Compare the method of the run with rivals that need no model."""
+    from tensortide.experiments.comparison import compare
+    from tensortide.sources.whole import read_source
+
+    found = compare(
+        read_source(str(reports)), modes=["place", "age", "date", "delay"], value="count",
+        step_by="reported", rank=rank, methods=["gocpte"], progress=False,
+    )  # fmt: skip
+    table = _table("", "error of new cells", "error of cells held out")
+    for one in found.rows:
+        table.add_row(one.method, *(f"{e:.3f}" for e in (one.error, one.error_held) if e))
+    return table
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for header in headers:
+        table.add_column(header, justify="right" if header else "left")
     return table

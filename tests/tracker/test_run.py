@@ -45,6 +45,26 @@ def test_every_method_goes_on_after_reopening_as_if_nothing_had_been(tmp_path, n
     assert all(finding.good for finding in check_run(tmp_path / "run"))
 
 
+@pytest.mark.parametrize("prior", ["paper", "learned"])
+def test_a_mode_may_outgrow_the_room_that_it_began_with(tmp_path, prior):
+    """Many new labels beside old ones, over many steps: blocks of rows are written whole."""
+    rng, model = np.random.default_rng(0), None
+    with created(tmp_path / "run", prior=prior) as run:
+        model = tt.OnlineCP(2, "gocpte", modes=MODES, value="count", prior=prior)
+        for step in range(40):
+            places = np.append(rng.integers(0, 3 * step + 3, 5), 3 * step + np.arange(3))
+            table = {
+                "place": [f"p{i}" for i in places], "day": [step // 2] * 8,
+                "delay": [i % 4 for i in range(8)], "count": rng.random(8) + 1.0,
+            }  # fmt: skip
+            run.ingest(table)
+            model.update(table)
+        assert fingerprint(run.model) == fingerprint(model)
+        assert fingerprint(run.model.copy()) == fingerprint(model)
+    with tt.Tracker.open(tmp_path / "run", read_only=True) as run:
+        assert fingerprint(run.model) == fingerprint(model)
+
+
 @pytest.mark.parametrize(
     ("method", "options"),
     [

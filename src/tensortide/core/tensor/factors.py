@@ -88,7 +88,9 @@ class Factors:
         return int(self._precisions[0].shape[1])
 
     def precisions(self) -> list[Floats]:
-        """Return views of the precisions of all rows, for readers."""
+        """Return views of the precisions of all rows, for readers; without any, nothing a row."""
+        if not self.width:
+            return [np.empty((size, 0)) for size in self.shape]
         return [held[:size] for held, size in zip(self._precisions, self.shape, strict=True)]
 
     def load_precisions(self, positions: Sequence[Positions | None], work: Workspace) -> Floats:

@@ -65,12 +65,13 @@ def write_step(ledger: Ledger, model: Model, plan: Plan) -> None:
     outcome, arrival = plan.outcome, plan.arrival
     sums = ledger.get("facts")["sums"]
     before, told = outcome.before, model.factors.precisions()
+    parts = 2 if model.learned else 1
     for mode, labels in enumerate(model.modes.labels):
         _replace_rows(
             ledger.db, mode, sums["factors"],
             (_places(before.positions[mode], len(before.rows[mode])), _kept(before, mode)),
             (_places(outcome.positions[mode], len(outcome.rows[mode])), _kept(outcome, mode)),
-            (model.rows()[mode], told[mode]), arrival.new_shape[mode],
+            (model.rows()[mode], told[mode])[:parts], arrival.new_shape[mode],
         )  # fmt: skip
         if isinstance(labels, NamedLabels):
             fresh = _put_labels(
@@ -289,7 +290,8 @@ def _put_rows(
     content = np.zeros((len(within), rank))
     if known:
         old = within < len(known[0])
-        content[old] = np.hstack([part[within[old]] for part in known])
+        held = [part[within[old]] for part in known]
+        content[old] = held[0] if len(held) == 1 else np.hstack(held)
     content[np.searchsorted(blocks, places // height) * height + places % height] = rows
     data, step = content.tobytes(), 8 * height * rank
     ends = np.minimum(blocks * height + height, size) - blocks * height

@@ -9,7 +9,7 @@ import pytest
 
 import tensortide as tt
 from tensortide.core.steps.beliefs import FEWEST, Beliefs
-from tensortide.core.tensor.packed import FULL_RANK, diagonal_places
+from tensortide.core.tensor.packed import FULL_RANK, diagonal_places, unpack
 from tensortide.core.updates import exact
 from tests.checks import _lines_until
 from tests.models import fingerprint
@@ -335,3 +335,77 @@ def test_another_rank_passes_from_whole_matrices_to_diagonals_and_back():
     cells = np.argwhere(np.ones(model.shape_))
     fit = x[tuple(cells.T)] - model.predict(cells)
     assert np.linalg.norm(fit) < 0.5 * np.linalg.norm(x[tuple(cells.T)])
+
+
+# ------------------------------------------------------------------ what rows know
+
+
+@EACH
+def test_the_running_sum_of_covariances_is_that_of_all_rows(way):
+    """What a step takes away is what an earlier one has added; the rank is such that V is full."""
+    model = followed(way)
+    inner = model._model
+    spread = Beliefs.of_memory(inner.memory).spread
+    for mode, told in enumerate(inner.factors.precisions()):
+        inverses = [packed_inverse(one, model.rank) for one in told]
+        expected = np.sum(inverses, axis=0)
+        np.testing.assert_allclose(spread[mode], expected, rtol=1e-6, atol=1e-9 * expected.max())
+
+
+def packed_inverse(told, rank):
+    full = unpack(told, rank)
+    inverse = np.linalg.inv(full)
+    return np.diag(inverse) if len(told) == rank > 1 else inverse[np.tril_indices(rank)]
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "negative_binomial", "huber"])
+def test_old_days_that_no_cell_tells_of_stay_as_sure_as_they_were(loss):
+    """With zeros that have to be looked at all rows take part in a step."""
+    rng = np.random.default_rng(2)
+    x = rng.poisson(2.0, (6, 5, 30)).astype(float)
+    model = tt.OnlineCP(2, "gocpte", loss=loss, absent="zero", seed=0)
+    model.fit(x[:, :, :10], max_sweeps=20)
+    before = model._model.factors.precisions()[2][:10].copy()
+    for day in range(10, 30):
+        model.update(tt.Batch(*listed(x, day)))
+    np.testing.assert_array_equal(model._model.factors.precisions()[2][:10], before)
+
+
+def listed(x, day):
+    cells = np.argwhere(x[:, :, day : day + 1]) + (0, 0, day)  # noqa: RUF005
+    return cells, x[tuple(cells.T)]
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_first_data_of_zeros_are_taken_and_what_comes_is_learned(loss, absent, method):
+    rng = np.random.default_rng(0)
+    first = np.argwhere(rng.random((6, 5, 8)) < 0.5)
+    shape = (6, 5, 8)
+    model = tt.OnlineCP(3, method, loss=loss, absent=absent, seed=0)
+    model.fit(tt.Batch(first, np.zeros(len(first)), shape))
+    assert not model.predict(first).round(6).any()
+    truth = np.einsum("i,j,k->ijk", *(1.0 + rng.random(n) for n in (6, 5, 40)))
+    size = 0.2 if loss == "huber" else 10.0  # far from its parabola that loss is slow
+    for day in range(8, 40):
+        cells = np.argwhere(rng.random((6, 5, 1)) < 0.9) + (0, 0, day)  # noqa: RUF005
+        info = model.update(
+            tt.Batch(cells, np.round(size * truth[tuple(cells.T)], 1 if loss == "huber" else 0))
+        )
+    assert info.learned_error < 0.3
+
+
+def test_cells_without_weight_say_nothing_about_the_noise():
+    rng = np.random.default_rng(1)
+    x = tt.simulate.low_rank((8, 7, 12), 2, seed=1, noise=0.2).dense()
+    seen = rng.random(x.shape) < 0.3
+    some, every = np.argwhere(seen), np.argwhere(np.ones_like(x))
+    weights = seen[tuple(every.T)].astype(float)
+    for method in ("gocpt", "gocpte"):
+        for loss in ("squared", "huber"):
+            models = [tt.OnlineCP(2, method, loss=loss, seed=0, fibres=False) for _ in range(2)]
+            models[0].fit(tt.Batch(some, x[seen], x.shape))
+            models[1].fit(tt.Batch(every, x.ravel(), x.shape, weights=weights))
+            noise = [Beliefs.of_memory(m._model.memory).noise for m in models]
+            assert noise[1] == pytest.approx(noise[0], rel=0.2)  # it was a tenth

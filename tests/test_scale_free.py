@@ -81,3 +81,20 @@ def test_a_scale_that_is_moved_from_one_mode_to_another_changes_nothing(method, 
     scaled = [moved[0] * unit, *moved[1:]]
     found = followed(unit * x, seen, init=scaled, sweeps=sweeps, method=method)
     same_in_units(plain, found, unit)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial", "gamma"])
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_a_scale_that_is_moved_changes_nothing_for_counts_either(method, loss):
+    """By component, into a mode that gains labels as well."""
+    x = np.random.default_rng(0).poisson(5.0, (6, 5, 12)) + 1.0
+    start = [np.random.default_rng(m).random((n, 3)) + 0.5 for m, n in enumerate((6, 5, 8))]
+    scale = np.array([1e3, 1.0, 1e-3])
+    found = []
+    for rows in (start, [start[0] / scale, start[1], start[2] * scale]):
+        model = tt.OnlineCP(3, method, loss=loss, seed=0)
+        model.fit(x[:, :, :8], init=rows, max_sweeps=30, tol=0.0)
+        for day in range(8, 12):
+            model.update(x[:, :, day : day + 1])
+        found.append(model.reconstruct())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)

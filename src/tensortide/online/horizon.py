@@ -78,6 +78,7 @@ class Outlook:
     def _past(self) -> PastCells | None:
         """The cells that judge; where zeros are not listed, rows do."""
         listed = self._model.store is not None and not self._model.rules.absent_zero
+        listed = listed and self._model.method.loss.expects
         return PastCells(self._model, self.line) if listed else None
 
     def _next(self, cells: Positions, label: Any) -> Floats:

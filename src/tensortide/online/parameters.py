@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
+from tensortide.core.losses.custom import Custom
 from tensortide.core.losses.standard import Bernoulli, Loss
 from tensortide.core.penalties.parts import Part
 from tensortide.core.steps.method import Method
@@ -74,6 +75,11 @@ class Parameters:
                 "fibres=True remembers what the model misses of values, and loss 'bernoulli' has "
                 "log odds; leave fibres out."
             )
+        if self.fibres and isinstance(composed.loss, Custom):
+            raise InputError(
+                "fibres=True remembers what the model misses of values, and a loss of your own may "
+                "be on another scale; leave fibres out."
+            )
         if self.fibres and self.absent == "zero":
             raise InputError(
                 "fibres=True remembers what the model misses of listed values; with absent='zero' "
@@ -90,5 +96,5 @@ class Parameters:
     def _keeps_fibres(self, method: Method) -> bool:
         """Tell whether a model remembers fibres."""
         wanted = method.keeps_history if self.fibres is None else self.fibres
-        able = self.absent != "zero" and not isinstance(method.loss, Bernoulli)
+        able = self.absent != "zero" and not isinstance(method.loss, Bernoulli | Custom)
         return bool(wanted and method.learned and able)

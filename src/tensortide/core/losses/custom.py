@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Custom(Direct):
     curvature: Callable[[Floats, Floats], Floats] | None = None
     _: KW_ONLY
     positive: bool = False
+    expects: ClassVar[bool] = False  # the model's values may be logarithms, or anything else
     least: float = -np.inf
     most: float = np.inf
     name: str = "custom"

@@ -176,6 +176,8 @@ class Bernoulli:
 
     name: ClassVar[str] = "bernoulli"
     least_noise: ClassVar[float] = 0.5
+    most_noise: ClassVar[float] = 0.5
+    expects: ClassVar[bool] = True
     positive: ClassVar[bool] = False
     least: ClassVar[float] = 0.0
     most: ClassVar[float] = 1.0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.arrays import Floats
+from tensortide.arrays import Flags, Floats
 from tensortide.core.kernels.dense import thin_times
 from tensortide.core.kernels.moments import add_parts
 from tensortide.core.losses.standard import Squared
@@ -76,7 +76,12 @@ class BelievedStep:
             self.outside[:] = 0.0
         if not recipe.keeps_history:  # what was known fades as more becomes known
             for mode in range(work.order):
-                self.told[work.upper_part(mode)] *= KEPT * recipe.decay
+                self.told[work.upper_part(mode)][self._with_cells(mode)] *= KEPT * recipe.decay
+        self.pulls = self.told  # what pulls at rows; `_with_loss` tells where that is less
+        if recipe.general and by_components(recipe):
+            self.pulls = self.told.copy()
+            for mode in range(work.order):
+                self.pulls[work.upper_part(mode)] = 0.0
         self.centres = work.stack.copy()  # means of the priors
         self.expectation, coming = None, change.coming
         if coming is not None:
@@ -84,6 +89,23 @@ class BelievedStep:
                 factors, change, work, self.begun.means.copy(), beliefs, coming, recipe.loss
             )
         self._missed: tuple[Missed | None, Missed | None] = (None, None)
+
+    def _with_cells(self, mode: int) -> slice | Flags:
+        """Return which old rows of a mode the step's cells tell something, zeros among them."""
+        change, work = self.change, self.work
+        entries, n_upper = change.entries, work.n_upper[mode]
+        touched = self.recipe.rows_needed == "touched" and not change.weighted
+        crossed = any(m != mode for m in work.growing)  # new labels elsewhere meet all of its rows
+        if touched or (crossed and (change.absent_zero or isinstance(entries, DenseBox))):
+            return slice(None)
+        if isinstance(entries, DenseBox):
+            return slice(0)
+        order = entries.orders[mode]
+        counts = np.diff(order.pointers)
+        if len(order.weights):
+            owner = np.repeat(np.arange(len(counts)), counts)
+            counts = np.bincount(owner, order.weights > 0.0, len(counts))
+        return np.asarray(counts[:n_upper] > 0)
 
     def expect(self) -> Floats:
         """Return the values that are expected of the batch; new rows are where they are seen."""
@@ -173,6 +195,7 @@ class BelievedStep:
             told = precision(beliefs.drift, beliefs.noise, size, coming.mode)
         inverse, log = invert(told[None], self.work.rank)
         self.told[lower], self.inverses[lower], self.logs[lower] = told, inverse, log
+        self.pulls[lower] = told
         self.centres[lower] = self.work.stack[lower]
 
     def _lift(self) -> None:
@@ -215,17 +238,18 @@ class BelievedStep:
         """
         work, recipe, towards = self.work, self.recipe, None
         parts = [work.part(mode) for mode in range(work.order)]
-        told = [self.told[part] for part in parts]
-        pulls, rest = told, None if self.begun.rest is None else self.begun.rest.sums
+        told = pulls = [self.told[part] for part in parts]
+        if self.pulls is not self.told:
+            pulls = [self.pulls[part] for part in parts]
+        rest = None if self.begun.rest is None else self.begun.rest.sums
         if by_components(recipe):
-            pulls = [one.copy() for one in told]
-            for pull, n_upper in zip(pulls, work.n_upper, strict=True):
-                pull[:n_upper] = 0.0
             weight = self.alpha * anchor_scale(recipe, self.change, work)
             towards = Towards(work, self.begun.previous, rest, weight)
         return believed_goal(
             recipe, change, work,
-            RowPriors([self.centres[p] for p in parts], pulls, certain=told),
+            RowPriors(
+                [self.centres[p] for p in parts], pulls, certain=None if pulls is told else told
+            ),
             noise=self.beliefs.noise, inverses=self.inverses, logs=self.logs, rest_sums=rest,
             towards=towards,
         )  # fmt: skip
@@ -267,11 +291,16 @@ class BelievedStep:
             shared = objective.priors.precisions
             told = np.repeat(np.concatenate(shared), work.n_rows, axis=0)
         else:
-            share = min(FASTEST, n_cells / beliefs.cells)
+            share, size = min(FASTEST, n_cells / beliefs.cells), beliefs.size
+            if not size and not recipe.loss.least_noise:  # all was zero before
+                values = change.entries.all_values()
+                share, size = 1.0, float(np.mean(values * values)) if len(values) else 0.0
+            beliefs = replace(beliefs, size=size)
             noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
             cells, told = beliefs.cells + n_cells, self.told
         precisions = told + objective.gained
         noise = max(noise, FAINT * beliefs.size, recipe.loss.least_noise) or NO_NOISE
+        noise = min(noise, recipe.loss.most_noise)
         spread = self.outside.copy()
         add_parts(self.inverses, work.firsts, np.diff(work.firsts), 1.0, spread)
         labels = {} if coming is None else self._learn_labels(coming, noise)
@@ -319,8 +348,13 @@ def only_known_entries(work: Workspace, entries: Entries) -> Entries:
 def count_cells(change: Change, recipe: Recipe) -> float:
     """Return how many cells the data term of a step counts, zeros included."""
     listed = float(change.entries.n_entries)
+    if change.weighted:  # what has no weight is no cell, what is forgotten in part a part of one
+        assert isinstance(change.entries, Entries)
+        weights = change.entries.orders[0].weights
+        forgets = recipe.keeps_history and recipe.decay < 1.0
+        listed = float(np.minimum(weights, 1.0).sum() if forgets else np.count_nonzero(weights))
     if not change.absent_zero:
-        return listed
+        return max(listed, 1.0)
     whole = math.prod(map(float, change.new_shape))
     if recipe.keeps_history:
         return whole

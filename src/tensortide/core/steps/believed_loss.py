@@ -5,12 +5,13 @@ At the current values a loss with slope g and weight h is least squares with wei
 
     (P + L) a = q + L m,      C = s2 (P + L)^-1,      P = sum_c h_c / 2 E z_c z_c',
 
-which is Laplace's approximation.  The parabola may promise too much: each row is checked on
+with the parabola at the rows as they were before an update.  It may promise too much: each row is
+checked on
 
     sum_c f(x_c, y_c) + (a - m)' L (a - m) + sum_c h_c / 2 a' Cov(z_c) a
 
-and its step halved until that does not rise.  The noise is the mean loss of a cell; that of counts
-and of yes or no is half a unit at least, which is what their likelihood says.
+and its step halved until that does not rise.  The noise is the mean loss of a cell, within
+bounds that a loss may have.
 Cells that have to be looked at one by one because they mean zero know no covariances.
 """
 
@@ -121,11 +122,13 @@ class BelievedLoss(AnyLossObjective):
         moving = np.flatnonzero(self._moving)
         told, centres = self.priors.precisions[mode], self.priors.means[mode]
         certain = self.priors.certain[mode]
-        gained = pack(gram[moving])
-        at = moving + part.start
+        gained, at = pack(gram[moving]), moving + part.start
+        before = certain if len(certain) == 1 else certain[moving]
+        places = diagonal_places(work.rank, gained.shape[1])
+        there = gained[:, places].any(axis=1, keepdims=True)
+        gained[:, places] += JITTER * there * (gained + before)[:, places]
         known.gained[at] = gained
-        sure = gained + (certain if len(certain) == 1 else certain[moving])
-        sure[:, diagonal_places(work.rank, sure.shape[1])] *= 1.0 + JITTER
+        sure = gained + before
         known.inverses[at], known.logs[at] = invert(sure, work.rank, mode)
         pull = np.zeros_like(gram) if self.loss.positive else unpack(told, work.rank)
         towards = np.einsum("irs,is->ir", np.broadcast_to(pull, gram.shape), centres + 0.0 * rhs)
@@ -156,10 +159,11 @@ class BelievedLoss(AnyLossObjective):
 def _hold_back(gram: Floats, rhs: Floats, rows: Floats) -> None:
     """Hold rows where they are by next to nothing, so that collinear counts have a solution."""
     places = np.arange(gram.shape[1])
-    size = gram[:, places, places].mean(axis=1)
-    held = JITTER * np.where(size > 0.0, size, size.max(initial=0.0) or 1.0)
-    gram[:, places, places] += held[:, None]
-    rhs += held[:, None] * rows
+    size = gram[:, places, places]
+    usual = size.max(axis=0, initial=0.0)
+    held = JITTER * np.where(size > 0.0, size, np.where(usual > 0.0, usual, 1.0))
+    gram[:, places, places] += held
+    rhs += held * rows
 
 
 AnyBelieved: TypeAlias = Believed | BelievedLoss

@@ -65,7 +65,7 @@ class Expectation:
     def missed_ahead(self, news: News) -> Missed | None:
         """Return what each candidate, and each memory, missed on cells of new labels."""
         fresh, mode = self._coming.fresh, self._coming.mode
-        if not len(fresh):
+        if not len(fresh) or not self._loss.expects:
             return None
         cells, first = local_cells(self._change, self._work), self._work.n_upper[mode]
         judging = (cells[:, mode] >= first) & news.live

@@ -149,7 +149,10 @@ def make_positive(
     np.abs(rows, out=rows)
     if not rows.any():  # a model of zeros could never leave them
         rows[:] = AGAIN
-    np.maximum(new, FLOOR * float(rows.mean() if means is None else means[mode].max()), out=new)
+    usual = rows.mean() if means is None else means[mode].max()
+    if recipe.learned and means is not None:  # components may be of different size in a mode
+        usual = np.where(means[mode] > 0.0, means[mode], usual)
+    np.maximum(new, FLOOR * usual, out=new)
     if means is not None and by_components(recipe):
         # Counts are shared out among components: one at nothing could never come back.
         np.maximum(rows, BARELY * means[mode], out=rows)

@@ -32,7 +32,7 @@ class Learning:
     """One start on its way: its rows, how sure they are, its hyperparameters.
 
     `size` is what noise is small beside, `square` the mean square of the values; `bend` is the
-    weight of a usual cell, one for squares, and `least` the noise that a loss has at least.
+    weight of a usual cell, one for squares, and `least` and `most` bound the noise that a loss has.
     """
 
     work: Workspace
@@ -45,10 +45,12 @@ class Learning:
     run: Run
     bend: float = 1.0
     least: float = 0.0
+    most: float = np.inf
     nonnegative: Sequence[bool] = ()
     general: Callable[[Learning], BelievedLoss] | None = None
     noise: float = 0.0
     misses: float = 0.0
+    resting: bool = False
     goal: BelievedLoss | None = field(init=False, default=None)
     inverses: Floats = field(init=False)
     logs: Floats = field(init=False)
@@ -96,6 +98,16 @@ class Learning:
             update(objective, block, self.run)
             sizes[mode] = np.mean(work.stack[work.part(mode)] ** 2, axis=0)
         return objective.fit()
+
+    def rest(self) -> None:
+        """Be a model of nothing: all is zero so far, and rows are as sure as one cell makes them.
+
+        The unit of what will come is not known; the first values that are not zero say it.
+        """
+        self.work.stack[self.work.part(0)] = 0.0
+        self.noise, self.resting = 1.0, True
+        for told in self.told:
+            told[:, diagonal_places(self.work.rank, told.shape[1])] = 1.0
 
     def guess(self) -> None:
         """Take first hyperparameters from the rows as they are, which are sure for now."""
@@ -149,7 +161,8 @@ class Learning:
 
     def _set_noise(self, misses: float) -> None:
         self.misses = misses
-        self.noise = max(misses / self.n_cells, FAINT * self.size, self.least) or NO_NOISE
+        noise = max(misses / self.n_cells, FAINT * self.size, self.least) or NO_NOISE
+        self.noise = min(noise, self.most)
 
     def _learn_prior(self, mode: int) -> None:
         rows = self.work.stack[self.work.part(mode)]

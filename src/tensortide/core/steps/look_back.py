@@ -85,7 +85,7 @@ def look_back(
         at = past.positions[k]
         found = past.before.candidates(k, rows, sums[k - 1] / (n_before + k))
         mine = order[ends[at] : ends[at + 1]]
-        if len(mine):
+        if len(mine) and loss.expects:
             missed = values[mine, None] - loss.mean(times_thin(z[mine], found))
             errors = np.hstack([missed, recalled[mine]])
             gram = DISCOUNT * gram + thin_times(errors, errors)

@@ -166,7 +166,7 @@ def _forecast(tracker: Tracker, *, drawn: bool) -> markup.Html:
     if not drawn:
         none = (
             "This run has no forecast: that needs learned priors (--prior learned, the default of "
-            "gocpt and gocpte with the squared loss) and a mode of dates, times or whole numbers."
+            "gocpt and gocpte without penalties) and a mode of dates, times or whole numbers."
         )
         return markup.section(name, title, none if tracker.fitted else "Nothing has come yet.")
     kept = " Dots: values as reported." if tracker.params["method"].keeps_history else ""

@@ -56,11 +56,14 @@ def best_on_simplex(gram, allowed=None):
     return least
 
 
-def faded(gram, errors, discount, fewest=8):
-    """The Gram matrix of errors with those of a batch; a few cells begin nothing."""
-    if len(errors) and (len(errors) >= fewest or gram.any()):
-        return discount * gram + sum(np.outer(e, e) for e in errors)
-    return gram
+def faded(gram, errors, discount):
+    """The Gram matrix of errors with those of a batch."""
+    return discount * gram + sum(np.outer(e, e) for e in errors) if len(errors) else gram
+
+
+def missed_by_rows(found, rows, gained):
+    """What candidates missed of the values of the learned rows: `gained` is ``sum w z z'``."""
+    return sum((f - a) @ p @ (f - a).T for f, a, p in zip(found, rows, gained, strict=True))
 
 
 def drifted(drift, count, moments):

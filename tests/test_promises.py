@@ -159,7 +159,7 @@ def test_batches_of_one_record_leave_no_raw_value(fibres):
 
 @pytest.mark.parametrize("n_cells", [1, FEWEST - 1, FEWEST])
 def test_sums_of_errors_begin_with_several_cells(n_cells):
-    """Those of one cell would, with the rows, give its value back: before and after `fit`."""
+    """Those of one cell would, with the rows, give its value back; later rows judge for them."""
     rng = np.random.default_rng(3)
     x = rng.random((5, 4, 4))
     seen = np.zeros_like(x, bool)
@@ -174,7 +174,20 @@ def test_sums_of_errors_begin_with_several_cells(n_cells):
     fresh = tt.OnlineCP(2, "gocpte", seed=1).fit(x[..., :1], max_sweeps=5)
     assert not Beliefs.of_memory(fresh._model.memory).ahead.any()
     fresh.update(tt.Batch(later, x[tuple(later.T)]))
-    assert Beliefs.of_memory(fresh._model.memory).ahead.any() == (n_cells >= FEWEST)
+    assert Beliefs.of_memory(fresh._model.memory).ahead.any()
+    assert not given_back(fresh, later, x[tuple(later.T)])
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_few_series_have_an_outlook_too(method):
+    """Three sensors, hour by hour, from the first hour on: a day's course is found."""
+    hours = np.arange(200)
+    day = 8.0 * np.sin(2.0 * np.pi * hours / 24.0)
+    x = np.array([[1.0], [1.5], [0.7]]) * day + 0.1 * np.random.default_rng(0).normal(size=(3, 200))
+    model = tt.OnlineCP(2, method, seed=0).fit(x[:, :1])
+    late = [model.update(x[:, hour : hour + 1]) for hour in hours[1:]][-24:]
+    missed = np.sqrt(sum(i.missed**2 for i in late) / sum(i.norm**2 for i in late))
+    assert missed < 0.4  # as large as the values, if the outlook were the mean
 
 
 # ------------------------------------------------------------------ work

@@ -13,7 +13,7 @@ from tensortide.core.steps.missed import Missed
 from tensortide.core.steps.outlook import DISCOUNT, MEAN, PLAIN, mix, mix_jointly, stable
 
 MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
-FEWEST = 8  # cells that a first sum of errors takes: those of one cell would give it away
+FEWEST = 8  # cells whose errors may be added up where no value is kept: those of one give it away
 LONGEST = 50.0  # new labels over which the drift of the outlook is averaged
 
 
@@ -122,7 +122,5 @@ class Beliefs:
 
 
 def _added(past: Floats, missed: Missed | None, discount: float) -> Floats:
-    """Return the Gram matrix of errors with those of some cells; few begin nothing."""
-    if missed is None or not missed.n or (missed.n < FEWEST and not past.any()):
-        return past
-    return np.asarray(discount * past + missed.gram)
+    """Return the Gram matrix of errors with those of some cells."""
+    return past if missed is None or not missed.n else np.asarray(discount * past + missed.gram)

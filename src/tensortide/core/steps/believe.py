@@ -22,7 +22,7 @@ from tensortide.core.objective.believed import Believed, RowPriors, invert
 from tensortide.core.objective.data_terms import DataTerms, imputed
 from tensortide.core.objective.squares import BoxTerm, Listed
 from tensortide.core.objective.towards import Towards
-from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.beliefs import FEWEST, Beliefs
 from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, believed_goal, update
 from tensortide.core.steps.change import Change, Coming
 from tensortide.core.steps.expect import Expectation
@@ -303,10 +303,10 @@ class BelievedStep:
         noise = min(noise, recipe.loss.most_noise)
         spread = self.outside.copy()
         add_parts(self.inverses, work.firsts, np.diff(work.firsts), 1.0, spread)
-        labels = {} if coming is None else self._learn_labels(coming, noise)
+        labels = {} if coming is None else self._learn_labels(coming, noise, objective.gained)
         return precisions, replace(beliefs, cells=cells, spread=spread, noise=noise, **labels)
 
-    def _learn_labels(self, coming: Coming, noise: float) -> dict[str, Any]:
+    def _learn_labels(self, coming: Coming, noise: float, gained: Floats) -> dict[str, Any]:
         """Return what new labels of the ordered mode change in the beliefs."""
         part, rank, usual = self.work.part(coming.mode), self.work.rank, None
         gaps = self.work.stack[part][coming.fresh] - self.centres[part][coming.fresh]
@@ -314,7 +314,16 @@ class BelievedStep:
         moments = gaps[:, :, None] * gaps[:, None] + noise * unpack(own, rank)
         if not self.beliefs.n_drift and len(gaps):
             usual = noise * unpack(invert(self.priors[coming.mode][None], rank)[0], rank)[0]
-        return self.beliefs.after_labels(moments, *self._missed, usual)
+        ahead, known = self._missed
+        if ahead is not None and ahead.n < FEWEST and not self._may_tell():
+            assert self.expectation is not None
+            ahead = self.expectation.missed_by_rows(unpack(gained[part][coming.fresh], rank))
+        return self.beliefs.after_labels(moments, ahead, known, usual)
+
+    def _may_tell(self) -> bool:
+        """Tell whether the model keeps values anyway, which errors of few cells give away."""
+        news = self.change.news
+        return self.recipe.keeps_history or (news is not None and news.recalled.shape[1] > 0)
 
 
 def only_known(work: Workspace, listed: Listed) -> Listed:

@@ -89,6 +89,16 @@ class Expectation:
                 missed.gram[:] += zeros.missed(found, z[which == k])
         return missed
 
+    def missed_by_rows(self, told: Floats) -> Missed:
+        """Return how far candidates were from the new rows, by what cells have told of each.
+
+        That is what they missed of the values that the model has learned, not of the cells.
+        """
+        rows = self._work.stack[self._work.part(self._coming.mode)][self._coming.fresh]
+        gaps = self._candidates - rows[:, None]
+        gram = np.einsum("kir,krs,kjs->ij", gaps, told, gaps)
+        return Missed(len(rows), np.asarray(gram))
+
     def _unlisted(self) -> UnlistedZeros:
         """Return the cells of a new label that are not listed."""
         work = self._work

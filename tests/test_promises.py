@@ -389,26 +389,6 @@ def listed(x, day):
     return cells, x[tuple(cells.T)]
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
-@pytest.mark.parametrize("absent", ["missing", "zero"])
-@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
-def test_first_data_of_zeros_are_taken_and_what_comes_is_learned(loss, absent, method):
-    rng = np.random.default_rng(0)
-    first = np.argwhere(rng.random((6, 5, 8)) < 0.5)
-    shape = (6, 5, 8)
-    model = tt.OnlineCP(3, method, loss=loss, absent=absent, seed=0)
-    model.fit(tt.Batch(first, np.zeros(len(first)), shape))
-    assert not model.predict(first).round(6).any()
-    truth = np.einsum("i,j,k->ijk", *(1.0 + rng.random(n) for n in (6, 5, 40)))
-    size = 0.2 if loss == "huber" else 10.0  # far from its parabola that loss is slow
-    for day in range(8, 40):
-        cells = np.argwhere(rng.random((6, 5, 1)) < 0.9) + (0, 0, day)  # noqa: RUF005
-        info = model.update(
-            tt.Batch(cells, np.round(size * truth[tuple(cells.T)], 1 if loss == "huber" else 0))
-        )
-    assert info.learned_error < 0.3
-
-
 def test_cells_without_weight_say_nothing_about_the_noise():
     rng = np.random.default_rng(1)
     x = tt.simulate.low_rank((8, 7, 12), 2, seed=1, noise=0.2).dense()

@@ -34,6 +34,7 @@ from tensortide.core.steps.goal import (
     nonnegative_modes,
 )
 from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions, precision
+from tensortide.core.steps.known_cells import only_known, only_known_entries
 from tensortide.core.steps.method import Recipe
 from tensortide.core.steps.missed import Missed
 from tensortide.core.steps.outcome import Outcome, finish_step, load_rows, predict_arrived
@@ -41,7 +42,7 @@ from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import unpack
-from tensortide.core.tensor.workspace import Block, Workspace
+from tensortide.core.tensor.workspace import Block
 from tensortide.core.updates.exact import Run, serially
 from tensortide.errors import SolveError
 from tensortide.validate import check_number
@@ -291,11 +292,7 @@ class BelievedStep:
             shared = objective.priors.precisions
             told = np.repeat(np.concatenate(shared), work.n_rows, axis=0)
         else:
-            share, size = min(FASTEST, n_cells / beliefs.cells), beliefs.size
-            if not size and not recipe.loss.least_noise:  # all was zero before
-                values = change.entries.all_values()
-                share, size = 1.0, float(np.mean(values * values)) if len(values) else 0.0
-            beliefs = replace(beliefs, size=size)
+            share = min(FASTEST, n_cells / beliefs.cells)
             noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
             cells, told = beliefs.cells + n_cells, self.told
         precisions = told + objective.gained
@@ -324,34 +321,6 @@ class BelievedStep:
         """Tell whether the model keeps values anyway, which errors of few cells give away."""
         news = self.change.news
         return self.recipe.keeps_history or (news is not None and news.recalled.shape[1] > 0)
-
-
-def only_known(work: Workspace, listed: Listed) -> Listed:
-    """Return the entries, those of which two labels are new without weight."""
-    curvatures, values = [], []
-    assert listed.curvatures is not None
-    for mode, order in enumerate(listed.entries.orders):
-        limits = np.array([n for m, n in enumerate(work.n_upper) if m != mode])
-        new = (order.others >= limits).sum(axis=1)
-        new[order.pointers[work.n_upper[mode]] :] += 1
-        usable = (new < 2).astype(np.float64)
-        held = listed.curvatures[mode]
-        curvatures.append(usable * held if len(held) else usable)
-        values.append(usable * listed.values[mode])
-    return Listed(listed.entries, curvatures, values, listed.constant)
-
-
-def only_known_entries(work: Workspace, entries: Entries) -> Entries:
-    """Return the entries, those of which two labels are new without weight."""
-    plain = Listed(entries, [order.weights for order in entries.orders], [], 0.0)
-    plain = replace(plain, values=[order.values for order in entries.orders])
-    masked = only_known(work, plain).curvatures
-    assert masked is not None
-    orders = [
-        replace(order, weights=weights)
-        for order, weights in zip(entries.orders, masked, strict=True)
-    ]
-    return replace(entries, orders=tuple(orders))
 
 
 def count_cells(change: Change, recipe: Recipe) -> float:

@@ -50,7 +50,6 @@ class Learning:
     general: Callable[[Learning], BelievedLoss] | None = None
     noise: float = 0.0
     misses: float = 0.0
-    resting: bool = False
     goal: BelievedLoss | None = field(init=False, default=None)
     inverses: Floats = field(init=False)
     logs: Floats = field(init=False)
@@ -98,16 +97,6 @@ class Learning:
             update(objective, block, self.run)
             sizes[mode] = np.mean(work.stack[work.part(mode)] ** 2, axis=0)
         return objective.fit()
-
-    def rest(self) -> None:
-        """Be a model of nothing: all is zero so far, and rows are as sure as one cell makes them.
-
-        The unit of what will come is not known; the first values that are not zero say it.
-        """
-        self.work.stack[self.work.part(0)] = 0.0
-        self.noise, self.resting = 1.0, True
-        for told in self.told:
-            told[:, diagonal_places(self.work.rank, told.shape[1])] = 1.0
 
     def guess(self) -> None:
         """Take first hyperparameters from the rows as they are, which are sure for now."""

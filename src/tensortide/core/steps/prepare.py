@@ -95,10 +95,7 @@ def prepare(
             work.stack[:] = np.concatenate(effort.given)
         if recipe.general and (effort.given is None or effort.max_sweeps):
             make_feasible(recipe, change, work, given=effort.given is not None)
-        descent = make(recipe, change, work, effort.tol, run)
-        descents.append(descent)
-        if isinstance(descent, _Learner) and effort.given is None and _is_nothing(recipe, change):
-            descent.rest()
+        descents.append(make(recipe, change, work, effort.tol, run))
     if len(descents) > 1:
         for descent in descents:
             done = descent.go_on(min(trial, effort.max_sweeps), done, on_sweep)
@@ -200,11 +197,6 @@ class _Learner:
                 on_sweep(done, self.objective)
         return done
 
-    def rest(self) -> None:
-        """Keep a model of nothing that can learn: there is nothing to learn from."""
-        self.learning.rest()
-        self.converged, self.objective = True, 0.0
-
     def _sweep(self) -> None:
         if self.sweeps < TRIAL_SWEEPS:
             self.objective = self.learning.warm_up()
@@ -222,7 +214,7 @@ class _Learner:
 
     def finish(self, strategy: str) -> Prepared:
         """Return what was found; rows that got no sweep with priors learn these standing still."""
-        if self.sweeps <= TRIAL_SWEEPS and not self.learning.resting:
+        if self.sweeps <= TRIAL_SWEEPS:
             if self.sweeps:
                 self._begin()
             else:
@@ -234,14 +226,6 @@ class _Learner:
             sweeps=self.sweeps, strategy=strategy, converged=self.converged,
             ridge=0.0, learning=self.learning,
         )  # fmt: skip
-
-
-def _is_nothing(recipe: Recipe, change: Change) -> bool:
-    """Tell whether all values are zero and a model of zeros fits them."""
-    loss, zero = recipe.loss, np.zeros(1)
-    if loss.positive or change.entries.all_values().any():
-        return False
-    return bool(loss.slope(zero, zero)[0] == 0.0)
 
 
 def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:

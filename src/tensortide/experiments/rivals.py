@@ -8,6 +8,7 @@ rivals know the cells that are listed and no other, as those are what is scored.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ DRAWN = 3.0  # records that draw the effect of a label to zero
 SWEEPS = 5  # over the effects of all modes, at each step
 
 
-class Rival:
+class Rival(ABC):
     """Knows the newest value of each cell, and the mean of all."""
 
     name: ClassVar[str]
@@ -44,13 +45,13 @@ class Rival:
         kept = vars(self).values()
         return sum(item.nbytes for item in kept if isinstance(item, np.ndarray))
 
+    @abstractmethod
     def learn(self, cells: CodedCells) -> None:
         """Take cells, each of which comes once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, cells: CodedCells) -> Floats:
         """Return what is expected of cells."""
-        raise NotImplementedError
 
     def _keep(self, cells: CodedCells) -> tuple[Floats, Flags]:
         """Keep values; return what cells have more than before, and which were not known."""

@@ -157,6 +157,13 @@ def test_batches_of_one_record_leave_no_raw_value(fibres):
     assert (found > 0) == fibres
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_first_data_of_one_record_leave_no_raw_value(loss):
+    cell, value = np.array([[0, 0, 0]]), np.array([51.1875])
+    model = tt.OnlineCP(1, "gocpte", loss=loss, seed=1).fit(tt.Batch(cell, value))
+    assert not given_back(model, cell, value)
+
+
 @pytest.mark.parametrize("n_cells", [1, FEWEST - 1, FEWEST])
 def test_sums_of_errors_begin_with_several_cells(n_cells):
     """Those of one cell would, with the rows, give its value back; later rows judge for them."""

@@ -213,6 +213,26 @@ def test_squares_as_a_loss_of_ones_own_move_rows_as_least_squares_do(case, seed)
     assert fast.misses() == pytest.approx(plain.misses(), rel=1e-6)
 
 
+@pytest.mark.parametrize("absent_zero", [False, True])
+@FEW
+@given(case=CASES, seed=st.integers(0, 99))
+def test_what_does_not_depend_on_the_model_changes_nothing_but_the_value(absent_zero, case, seed):
+    """A loss plus any function of the entry alone has the same rows and the same noise."""
+    own = Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2.0 * (y - x), lambda x, y: 2.0 + 0.0 * x)
+    more = replace(own, value=lambda x, y: (x - y) ** 2 + np.cos(x) - 40.0)
+    plain, shifted = (
+        prepared(case, loss, seed, absent_zero=absent_zero)[3] for loss in (own, more)
+    )
+    cells = everything(case, absent_zero=absent_zero).values()
+    shift = sum(w * (np.cos(x) - 40.0) for x, w in cells)
+    for block in plain.work.blocks():
+        plain.update_rows(block)
+        shifted.update_rows(block)
+        np.testing.assert_allclose(shifted.work.stack, plain.work.stack, rtol=1e-9, atol=1e-12)
+        assert shifted.misses() == pytest.approx(plain.misses(), rel=1e-9)
+        assert shifted.value() == pytest.approx(plain.value() + shift, rel=1e-9, abs=1e-6)
+
+
 @given(seed=st.integers(0, 999), n=st.integers(0, 6))
 def test_a_gamma_prior_and_counts_give_the_mean_of_their_posterior(seed, n):
     """Gamma(k, b) and counts x of means a z: (k + sum x) / (b + sum z), with a noise of 1 / 2."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.objective.believed import invert
-from tensortide.core.steps.beliefs import MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.change import Coming, News
 from tensortide.core.steps.look_back import Past, find_period, look_back
 from tensortide.core.steps.outlook import PLAIN, RECENT, recalled_too, weighted
@@ -50,9 +50,11 @@ def first_ahead(
     loss: Loss,
 ) -> tuple[Beliefs, Ahead]:
     """Return what the preparation tells about what is to come along a mode, if any."""
-    rank, none = factors.rank, np.zeros((0, 0))
+    rank, none, size = factors.rank, np.zeros((0, 0)), learning.size
+    if learning.n_cells < FEWEST:  # the square of one cell would give it away
+        size = float(np.ldexp(np.sign(size), np.frexp(size)[1]))
     beliefs = Beliefs(
-        noise=learning.noise, cells=learning.n_cells, size=learning.size, spread=none,
+        noise=learning.noise, cells=learning.n_cells, size=size, spread=none,
         timeline=-1, grown=0, unit=1, monthly=False, periods=(), ahead=none, known=none,
         drift=np.zeros((rank, rank)), n_drift=0.0,
     )  # fmt: skip
@@ -169,7 +171,7 @@ class Next:
         used, which = np.unique(cells[:, line.mode], return_inverse=True)
         numbers = line.number([modes.label(line.mode, int(p), arrival) for p in used])
         order = np.argsort(numbers[which.ravel()], kind="stable")
-        live = change.live()
+        live = change.live() & (not change.first_news)  # which the new beginning has learned
         absorbed = change.absorbed
         counts = np.ones(len(live), bool) if absorbed is None else ~absorbed.revised
         order = order[live[order]]

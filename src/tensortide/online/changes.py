@@ -36,12 +36,14 @@ class Rules:
 class BatchChange(Change):
     """A change with the cells that it comes from, and the history with them where that is kept.
 
-    `n_grown` of the cells have a new label.
+    `n_grown` of the cells have a new label.  `first_news` says that all values known before were
+    zero and some of these are not.
     """
 
     cells: Cells
     absorbed: Absorbed | None
     n_grown: int
+    first_news: bool = False
 
     @property
     def values(self) -> Floats:
@@ -111,6 +113,9 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
     """Return the change that a batch makes to a model, which stays as it is."""
     old, new = arrival.old_shape, arrival.new_shape
     time, reads = model.time(arrival), model.method.rows_needed
+    first_news = model.blank and arrival.has_news()
+    if first_news:
+        reads = "all"
     grown = arrival.grown_mode()
     along = time if grown is None else grown  # the slices that come, whatever fades
     absorbed: Absorbed | None = None
@@ -148,7 +153,7 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
         old_shape=old, new_shape=new, entries=entries, positions=positions,
         arrived=cells.coords if block is None else block, n_seen=model.n_entries,
         step=model.n_steps, time=time, absent_zero=model.rules.absent_zero, complete=complete,
-        cells=cells, absorbed=absorbed, n_grown=n_grown,
+        cells=cells, absorbed=absorbed, n_grown=n_grown, first_news=first_news,
     )  # fmt: skip
 
 

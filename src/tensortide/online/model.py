@@ -16,18 +16,11 @@ from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.losses.standard import check_loss_values, check_unit
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.believe import expect
-from tensortide.core.steps.flows import begin, preparation, step
+from tensortide.core.steps.flows import preparation, step
 from tensortide.core.steps.method import Memory, Method, Recipe
 from tensortide.core.steps.outcome import begin_step, commit, undo
-from tensortide.core.steps.prepare import Effort, Prepared, prepare
-from tensortide.core.steps.rank import (
-    carry_precisions,
-    extend_precisions,
-    lower_rank,
-    raise_rank,
-    revive,
-    revive_believed,
-)
+from tensortide.core.steps.prepare import Effort, Prepared, prepare, stays_zero
+from tensortide.core.steps.rank import carry_precisions, extend_precisions, lower_rank, raise_rank
 from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import Factors, values_at
 from tensortide.core.tensor.packed import unpack
@@ -39,10 +32,11 @@ from tensortide.data.store import Store
 from tensortide.data.timeline import ordered_mode
 from tensortide.errors import InputError, SolveError, warn_user
 from tensortide.methods.limits import check_first, check_no_memory, check_step
-from tensortide.online.ahead import Ahead, begun_anew, first_ahead, look_at, restored, with_memory
+from tensortide.online.ahead import Ahead, begun_anew, look_at, restored, with_memory
 from tensortide.online.changes import BatchChange, Rules, first_change, next_change
 from tensortide.online.compose import ties_for
 from tensortide.online.dispersion import Dispersion
+from tensortide.online.first import First, begin_again, is_positive
 from tensortide.online.info import Info
 from tensortide.online.plan import Plan, learned_values, report_step
 from tensortide.online.score import norm, share_missed
@@ -95,32 +89,28 @@ class Model:
         check_rank_for(rank, len(cells.values))
         _check_given(method, modes, effort.given)
         check_first(method, modes, change)
+        named = modes.copy()
+        named.append(arrival.fresh)
         try:
             best = prepare(preparation(method), change, rank, rng, effort, run, on_sweep)
         except SolveError as error:
             raise _name_label(error, modes, arrival, (None,) * len(shape)) from None
+        first = First.of(
+            best, method, change, named, ordered_mode(named.labels, arrival.listed),
+            rng=rng if effort.max_sweeps else None, fibres=fibres,
+        )  # fmt: skip
         if best.learning is None and loss.name not in ("bernoulli", "custom"):
             # whose zero is no small value
             _judge_ridge(best, cells)
-        modes = modes.copy()
-        modes.append(arrival.fresh)
         store = Store(change.entries) if method.keeps_history else None
         seen = DistinctCells()
         if store is None:
             seen = change.count(seen, arrival, repeats=not method.limits.new_cells)
-        along = ordered_mode(modes.labels, arrival.listed)
-        factors = _first_factors(method, best, along or 0, rng if effort.max_sweeps else None)
         fitted = loss.mean(_first_values(best.rows, change))
-        memory, ahead = begin(method, factors.rows(), change), Ahead()
-        if best.learning is not None:
-            beliefs, ahead = first_ahead(
-                best.learning, factors, change, modes, along, fibres=fibres, loss=loss
-            )
-            memory = beliefs.as_memory()
         model = cls(
-            method=method, rules=rules, modes=modes, factors=factors, store=store, seen=seen,
-            n_steps=1, grown_last=change.time, memory=memory,
-            dispersion=Dispersion.first(loss, cells.values, fitted), ahead=ahead,
+            method=method, rules=rules, modes=named, factors=first.factors, store=store,
+            seen=seen, n_steps=1, grown_last=change.time, memory=first.memory,
+            dispersion=Dispersion.first(loss, cells.values, fitted), ahead=first.ahead,
         )  # fmt: skip
         info = Info(
             step=1, entries=len(cells.values),
@@ -176,11 +166,14 @@ class Model:
         established = self.grown_last if self.n_steps > 1 else None
         check_step(self.method, self.modes, arrival, change, established)
         memory, expected = self.memory, None
-        if self.learned:
+        if self.learned and not change.first_news:
             expected = look_at(self, change, arrival)
             change, memory = expected.change, expected.beliefs.as_memory()
         try:
-            outcome = step(self.method, self.factors, change, memory, run)
+            if change.first_news:
+                expected, outcome = begin_again(self, change, arrival, run)
+            else:
+                outcome = step(self.method, self.factors, change, memory, run)
         except SolveError as error:
             raise _name_label(error, self.modes, arrival, change.positions) from None
         seen, store = self.seen, None
@@ -209,6 +202,12 @@ class Model:
     def learned(self) -> bool:
         """Whether rows have learned priors."""
         return self.factors.width > 0
+
+    @property
+    def blank(self) -> bool:
+        """Whether all values so far were zero, so that nothing is known of what is to come."""
+        stays = self.learned and stays_zero(self.method.loss)
+        return stays and Beliefs.of_memory(self.memory).blank
 
     def predict(self, positions: Positions | Places) -> Floats:
         """Return the model's values at known positions, with what fibres remember."""
@@ -269,10 +268,10 @@ class Model:
         if rank > self.rank:
             # old labels of the ordered mode have nothing of what is new
             at = 0 if self.ahead.line is None else self.ahead.line.mode
-            rows = raise_rank(rows, rank, rng, positive=_positive(self.method), at=at)
+            rows = raise_rank(rows, rank, rng, positive=is_positive(self.method), at=at)
         elif rank < self.rank:
             # the nearest model may have negative loadings: then the strongest components stay
-            rows, lost = lower_rank(rows, rank, 0 if _positive(self.method) else 200)
+            rows, lost = lower_rank(rows, rank, 0 if is_positive(self.method) else 200)
         if not self.learned:
             return replace(self, factors=Factors(rows), modes=self.modes.copy()), lost
         beliefs = Beliefs.of_memory(self.memory)
@@ -333,34 +332,6 @@ def _check_given(method: Method, modes: Modes, given: Sequence[Floats] | None) -
                 f"init has negative loadings in mode {modes.names[mode]!r}, which its loss or "
                 "constraint excludes."
             )
-
-
-def _positive(method: Method) -> bool:
-    """Tell whether the factors of a method must not be negative."""
-    return method.loss.positive or any(t.nonnegative for t in method.terms)
-
-
-def _revive(method: Method, rows: Sequence[Floats], rng: np.random.Generator) -> Sequence[Floats]:
-    """Give components that first data could not feed another chance; penalties give none."""
-    if method.terms:
-        return rows
-    return revive(rows, rng, positive=_positive(method))
-
-
-def _first_factors(
-    method: Method, best: Prepared, along: int, rng: np.random.Generator | None
-) -> Factors:
-    """Return the factors of a preparation; with `rng` components that got no food are revived."""
-    if best.learning is None:
-        return Factors(best.rows if rng is None else _revive(method, best.rows, rng))
-    if rng is None:
-        return Factors(best.rows, precisions=best.learning.precisions())
-    found = best.learning
-    rows, told = revive_believed(
-        best.rows, found.precisions(), found.noise, found.square, rng, at=along,
-        least=found.least_square(), positive=_positive(method),
-    )  # fmt: skip
-    return Factors(rows, precisions=told)
 
 
 def _first_values(rows: Sequence[Floats], change: BatchChange) -> Floats:

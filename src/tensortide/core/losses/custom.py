@@ -31,6 +31,7 @@ class Custom(Direct):
     _: KW_ONLY
     positive: bool = False
     expects: ClassVar[bool] = False  # the model's values may be logarithms, or anything else
+    divergence: ClassVar[bool] = False  # what depends on the entry alone may be added to it
     least: float = -np.inf
     most: float = np.inf
     name: str = "custom"

@@ -27,6 +27,7 @@ class Direct(ABC):
     least_noise: ClassVar[float] = 0.0  # expected loss of an entry that is known as well as can be
     most_noise: ClassVar[float] = np.inf  # and of one that is spread as widely as can be
     expects: ClassVar[bool] = True  # whether `mean` is known to give expected entries
+    divergence: ClassVar[bool] = True  # whether it says how much is missed: nothing where it fits
 
     @abstractmethod
     def weight(self, x: Floats, y: Floats) -> Floats:

@@ -178,6 +178,7 @@ class Bernoulli:
     least_noise: ClassVar[float] = 0.5
     most_noise: ClassVar[float] = 0.5
     expects: ClassVar[bool] = True
+    divergence: ClassVar[bool] = True
     positive: ClassVar[bool] = False
     least: ClassVar[float] = 0.0
     most: ClassVar[float] = 1.0
@@ -253,6 +254,22 @@ Loss: TypeAlias = Squared | Poisson | NegativeBinomial | Gamma | Bernoulli | Hub
 LOSSES: dict[str, Callable[..., Loss]] = {
     kind.name: kind for kind in (Squared, Poisson, NegativeBinomial, Gamma, Bernoulli, Huber)
 }
+
+
+def missed(loss: Loss, x: Floats, y: Floats) -> Floats:
+    """Return how much each entry is missed, on the scale of squares with a cell's curvature.
+
+    That is the loss if nothing can be added to it that does not depend on y; else the square of
+    the slope over twice the curvature: the height of the parabola above its lowest point.
+
+    >>> shifted = Custom(lambda x, y: (x - y) ** 2 - 7.0, lambda x, y: 2.0 * (y - x))
+    >>> missed(shifted, np.array([3.0]), np.array([1.0])).round(6).tolist()
+    [4.0]
+    """
+    if loss.divergence:
+        return loss.value(x, y)
+    height = loss.slope(x, y) ** 2 / (2.0 * loss.weight(x, y))
+    return np.where(np.isfinite(height), height, 0.0)
 
 
 def loss_for(loss: object) -> Loss:

@@ -7,7 +7,8 @@ have to look at every cell, piece by piece: time like the size of the box, memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
-from tensortide.core.losses.standard import Loss, Poisson, Squared
+from tensortide.core.losses.standard import Loss, Poisson, Squared, missed
 from tensortide.core.objective.squares import BoxTerm
 from tensortide.core.tensor.dense_box import khatri_rao
 from tensortide.core.tensor.workspace import Workspace
@@ -36,6 +37,9 @@ class Zeros(Protocol):
 
     def total(self) -> float:
         """Return the sum at the current rows, of rows outside the workspace too."""
+
+    def missed(self) -> float:
+        """Return how much is missed in all, which is the same but for some losses of one's own."""
 
 
 def zeros_for(
@@ -89,6 +93,8 @@ class ZeroSums:
         """Return the sum at the current rows, of rows outside the workspace too."""
         every, old = self._products(None)
         return float((every - old if self._outside_old else every).sum())
+
+    missed = total
 
 
 class ZeroCells:
@@ -155,15 +161,24 @@ class ZeroCells:
 
     def row_values(self, mode: int, rows: Floats) -> Floats:
         """Return what each row of a mode would contribute with other rows in its place."""
+        return self._added_up(mode, rows, self._loss.value)
+
+    def _added_up(self, mode: int, rows: Floats, each: Callable[..., Floats]) -> Floats:
+        """Return the sum of something over the cells of each row of a mode."""
         total = np.zeros(len(rows))
         zero = np.zeros(1)
         for which, z in self._pieces(mode):
-            total[which] += self._loss.value(zero, _values(rows[which], z)).sum(axis=1)
+            total[which] += each(zero, _values(rows[which], z)).sum(axis=1)
         return total
 
     def total(self) -> float:
         """Return the sum at the current rows: all of them are in the workspace."""
         return float(self.row_values(0, self._work.stack[self._work.part(0)]).sum())
+
+    def missed(self) -> float:
+        """Return how much is missed in all."""
+        rows = self._work.stack[self._work.part(0)]
+        return float(self._added_up(0, rows, partial(missed, self._loss)).sum())
 
 
 def _values(rows: Floats, z: Floats) -> Floats:

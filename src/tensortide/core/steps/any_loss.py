@@ -12,14 +12,15 @@ whole factor where its rows depend on each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.coordinates import descend_rows
 from tensortide.core.kernels.entries import add_rhs
-from tensortide.core.losses.standard import TINY, Loss, Poisson
+from tensortide.core.losses.standard import TINY, Loss, Poisson, missed
 from tensortide.core.objective.equations import NormalEquations
 from tensortide.core.objective.regions import Zeros, ZeroSums
 from tensortide.core.objective.squares import BoxTerm, Listed, Objective, model_values
@@ -74,22 +75,26 @@ class AnyLossObjective:
     # ------------------------------------------------------------------ the number
 
     def fit(self) -> float:
-        """Return the loss of all cells at the current rows, zeros included."""
-        return self._listed_loss() + (0.0 if self.zeros is None else self.zeros.total())
+        """Return how much of all cells is missed at the current rows, zeros included."""
+        listed = self._listed_sum(partial(missed, self.loss))
+        return listed + (0.0 if self.zeros is None else self.zeros.missed())
 
-    def _listed_loss(self) -> float:
+    def _listed_sum(self, each: Callable[..., Floats]) -> float:
+        """Return the sum of something over the listed cells, zeros in their place taken away."""
         order = self.entries.orders[0]
         y = model_values(self.work, self.entries, 0)
-        return float(self._losses(0, slice(None), order.values, y).sum())
+        return float(self._of_cells(each, 0, slice(None), order.values, y).sum())
 
     def value(self) -> float:
         """Return the objective at the current rows."""
-        total = self._listed_loss() + self._boxes.value()
-        if self.zeros is not None:
-            total += self.zeros.total()
+        total = self._loss_of_cells() + self._boxes.value()
         if self.towards is not None:
             total += self.towards.total()
         return total + sum(map(self._penalty, range(self.work.order)))
+
+    def _loss_of_cells(self) -> float:
+        zeros = 0.0 if self.zeros is None else self.zeros.total()
+        return self._listed_sum(self.loss.value) + zeros
 
     def _penalty(self, mode: int) -> float:
         rows, terms = self.work.stack[self.work.part(mode)], self.terms[mode]
@@ -136,15 +141,17 @@ class AnyLossObjective:
                 held += share / (2.0 * np.where(norms > 0.0, norms, np.inf))
         return held
 
-    def _losses(self, mode: int, which: slice | Flags, x: Floats, y: Floats) -> Floats:
-        """Return what some entries add: their loss, less that of the zero in their place."""
+    def _of_cells(
+        self, each: Callable[..., Floats], mode: int, which: slice | Flags, x: Floats, y: Floats
+    ) -> Floats:
+        """Return something of some entries, less that of the zero in their place."""
         weights = self.entries.orders[mode].weights
-        losses = self.loss.value(x, y)
+        found = each(x, y)
         if len(weights):
-            losses = weights[which] * losses
+            found = weights[which] * found
         if self._in_region is not None:
-            losses = losses - self._in_region[mode][which] * self.loss.value(np.zeros(1), y)
-        return losses
+            found = found - self._in_region[mode][which] * each(np.zeros(1), y)
+        return found
 
     # ------------------------------------------------------------------ one mode
 
@@ -359,7 +366,8 @@ class AnyLossObjective:
 
         def at(share: Floats) -> Floats:
             rows = before + share[:, None] * (after - before)
-            losses = self._losses(mode, slice(None), x, y + share[owner] * line)
+            moved = y + share[owner] * line
+            losses = self._of_cells(self.loss.value, mode, slice(None), x, moved)
             total = np.bincount(owner, losses, len(rows)).astype(np.float64)
             total += np.einsum("ir,irs,is->i", rows, gram, rows) - 2.0 * (rhs * rows).sum(axis=1)
             total += self._elementwise(mode, rows)

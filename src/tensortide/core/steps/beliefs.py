@@ -56,6 +56,11 @@ class Beliefs:
         """Candidates of the outlook for a row."""
         return PLAIN + len(self.periods)
 
+    @property
+    def blank(self) -> bool:
+        """Whether all values so far were zero."""
+        return self.size == 0.0
+
     def weights_ahead(self) -> tuple[Floats, Floats]:
         """Return the weights of candidates and of memories for cells of a new label."""
         n = self.n_candidates

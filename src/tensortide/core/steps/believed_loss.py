@@ -10,8 +10,11 @@ checked on
 
     sum_c f(x_c, y_c) + (a - m)' L (a - m) + sum_c h_c / 2 a' Cov(z_c) a
 
-and its step halved until that does not rise.  The noise is the mean loss of a cell, within
-bounds that a loss may have.
+and its step halved until that does not rise.  `value` is this objective with the parabola at the
+rows as they are: where curvatures change with the rows (Huber, Bernoulli) its covariance part is
+another after an update, and by that it may rise; counts have none, and theirs never rises.
+The noise is the mean of what cells miss (`core.losses.standard.missed`), within bounds that a loss
+may have.
 Cells that have to be looked at one by one because they mean zero know no covariances.
 """
 
@@ -86,15 +89,21 @@ class BelievedLoss(AnyLossObjective):
         self._boxes.note_change(mode)
 
     def misses(self) -> float:
-        """Return the expected loss of all cells."""
+        """Return how much of all cells is expected to be missed."""
+        return self.fit() + self._own_variance()
+
+    def _own_variance(self) -> float:
+        """Return what the model's own uncertainty adds to the loss of the cells."""
         if self._certain_others:
-            return self.fit()
+            return 0.0
         self._bend(0, model_values(self.work, self.entries, 0))
-        return self.fit() + self._known.own_variance()
+        return self._known.own_variance()
 
     def value(self, misses: float | None = None) -> float:
         """Return the objective at the current rows and covariances; `misses` if they are known."""
-        total = self.misses() if misses is None else misses
+        if misses is None or not self.loss.divergence:
+            misses = self._loss_of_cells() + self._own_variance()
+        total = misses
         if self.towards is not None:
             return total + self.towards.total()
         return self._known.value(total)

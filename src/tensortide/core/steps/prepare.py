@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortide.arrays import Flags, Floats
 from tensortide.core.kernels.dense import dot
-from tensortide.core.losses.standard import Squared
+from tensortide.core.losses.standard import Loss, Squared, missed
 from tensortide.core.objective.believed import RowPriors
 from tensortide.core.objective.squares import Objective
 from tensortide.core.steps.believe import count_cells
@@ -30,6 +30,7 @@ from tensortide.core.steps.goal import (
 from tensortide.core.steps.learn import Learning
 from tensortide.core.steps.method import Recipe
 from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.workspace import Workspace
 from tensortide.core.updates.exact import Run, serially
 
@@ -175,19 +176,24 @@ class _Learner:
     ) -> None:
         self.work, self.sweeps, self.converged = work, 0, False
         self.objective = np.inf
-        values = change.entries.all_values()
+        values = _told_values(change)
         data_terms = data_strategy(recipe, change)[1]
         self._n_cells = count_cells(change, recipe)
+        square = dot(values, values) / self._n_cells
+        self._all_zero = square == 0.0 and stays_zero(recipe.loss)
         self._tol = 10.0 * tol * self._n_cells
         self.learning = Learning(
             work=work, entries=change.entries, data_terms=data_terms,
             observed=observed_terms(recipe, change), n_cells=self._n_cells, run=run,
             nonnegative=nonnegative_modes(recipe, work.order),
-            square=dot(values, values) / self._n_cells, **_of_loss(recipe, change, work),
+            square=square, **_of_loss(recipe, change, work),
         )  # fmt: skip
 
     def go_on(self, sweeps: int, done: int, on_sweep: Callable[[int, float], None] | None) -> int:
         """Sweep on until convergence, `sweeps` times at most; return the sweeps done in all."""
+        if sweeps and self._all_zero:  # whose minimum is known; sweeps would shrink rows for ever
+            self.work.stack[:] = self.objective = 0.0
+            self.converged = True
         for _ in range(sweeps):
             if self.converged:
                 break
@@ -228,10 +234,24 @@ class _Learner:
         )  # fmt: skip
 
 
+def stays_zero(loss: Loss) -> bool:
+    """Tell whether a model of zeros is where this loss wants it, if all values are zero."""
+    return not loss.positive and not loss.slope(np.zeros(1), np.zeros(1)).any()
+
+
+def _told_values(change: Change) -> Floats:
+    """Return the values of the cells that have weight."""
+    values = change.entries.all_values()
+    if not change.weighted:
+        return values
+    assert isinstance(change.entries, Entries)
+    return values[change.entries.orders[0].weights > 0.0]
+
+
 def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
     """Return what a preparation that learns its priors has to know of a loss of its own."""
     loss = recipe.loss
-    mean, values = typical_value(recipe, change, work), change.entries.all_values()
+    mean, values = typical_value(recipe, change, work), _told_values(change)
     if isinstance(loss, Squared) or mean is None:
         return {"size": dot(values, values) / count_cells(change, recipe)}
     bend = loss.bend(mean)
@@ -243,7 +263,8 @@ def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
             inverses=learning.inverses, logs=learning.logs,
         )  # fmt: skip
 
-    size = float(np.mean(loss.value(values, np.full(len(values), mean))))
+    centre = mean if loss.positive else 0.0  # as large, not as varied: alike is not nothing
+    size = float(np.mean(missed(loss, values, np.full(len(values), centre))))
     return {
         "general": general, "bend": bend / 2.0, "least": loss.least_noise, "most": loss.most_noise,
         "size": size if np.isfinite(size) and loss.least_noise == 0.0 else 0.0,

@@ -23,6 +23,11 @@ PARTS = {
     "history": ("gocpt, step with 1,000,000 entries", "ms"),
     "fit": ("fit of 100,000 entries to the end", "s"),
 }
+OTHERS = {  # losses of their own, and what is said about cells that are not listed
+    "poisson": {"loss": "poisson"},
+    "poisson, zeros": {"loss": "poisson", "absent": "zero"},
+    "huber": {"loss": "huber"},
+}
 
 
 def records(rng: np.random.Generator, n: int, days: range, noise: float = 0.1) -> tt.Batch:
@@ -37,17 +42,26 @@ def records(rng: np.random.Generator, n: int, days: range, noise: float = 0.1) -
     return tt.Batch(coords, values + noise * rng.standard_normal(len(values)))
 
 
-def model_of(rank: int, way: str, method: str) -> tt.OnlineCP:
+def model_of(rank: int, way: str, method: str, loss: str = "") -> tt.OnlineCP:
     """Return an estimator with one of the priors; fibres are remembered where that is asked."""
     prior = way.split(",", maxsplit=1)[0]
-    return tt.OnlineCP(rank, method, prior=prior, fibres="fibres" in way, seed=0)
+    return tt.OnlineCP(
+        rank, method, prior=prior, fibres="fibres" in way, seed=0, **OTHERS.get(loss, {})
+    )
 
 
-def timed_steps(model: tt.OnlineCP, first_day: int, steps: int) -> float:
+def suited(batch: tt.Batch, loss: str) -> tt.Batch:
+    """Return a batch with values that a loss allows."""
+    if not loss.startswith("poisson"):
+        return batch
+    return tt.Batch(batch.coords, np.round(np.maximum(3.0 * batch.values, 0.0)))
+
+
+def timed_steps(model: tt.OnlineCP, first_day: int, steps: int, loss: str) -> float:
     """Return the median time of steps of 1,000 records, each with a new day."""
     rng, times = np.random.default_rng(1), []
     for day in range(first_day, first_day + steps):
-        batch = records(rng, 1_000, range(day, day + 1))
+        batch = suited(records(rng, 1_000, range(day, day + 1)), loss)
         began = time.process_time()
         model.update(batch)
         times.append(time.process_time() - began)
@@ -55,21 +69,21 @@ def timed_steps(model: tt.OnlineCP, first_day: int, steps: int) -> float:
 
 
 def measured(part: str, way: str, rank: int) -> float:
-    """Return the seconds of one part."""
-    rng = np.random.default_rng(0)
+    """Return the seconds of one part; after a colon it names a loss."""
+    rng, (part, _, loss) = np.random.default_rng(0), part.partition(":")
     if part == "fit":
         batch, model = records(rng, 100_000, range(30)), model_of(rank, way, "gocpt")
         began = time.process_time()
         model.fit(batch, progress=False)
         return time.process_time() - began
     few, method = ("economy", "gocpte") if part == "economy" else ("history", "gocpt")
-    n, days = (50_000, 30) if few == "economy" else (1_015_000, 300)
-    batch, model = records(rng, n, range(days)), model_of(rank, way, method)
+    n, days = (50_000, 30) if few == "economy" else (100_000 if loss else 1_015_000, 300)
+    batch, model = suited(records(rng, n, range(days)), loss), model_of(rank, way, method, loss)
     init = [
         np.random.default_rng(m).random((size, rank)) for m, size in enumerate((400, 200, days))
     ]
     model.fit(batch, init=init, max_sweeps=1, progress=False)
-    return timed_steps(model, days, 40 if few == "economy" else 6)
+    return timed_steps(model, days, 40 if few == "economy" else 6, loss)
 
 
 def in_child(part: str, way: str, rank: int) -> tuple[float, float]:
@@ -78,6 +92,21 @@ def in_child(part: str, way: str, rank: int) -> tuple[float, float]:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, peak = json.loads(done.stdout.splitlines()[-1])
     return seconds, peak
+
+
+def other_losses() -> None:
+    """Print a table of ratios for losses of their own, at rank 5."""
+    print("\n| what, rank 5 | loss | paper | learned | ratio |")
+    print("|---|---|---|---|---|")
+    parts = {"economy": PARTS["economy"][0], "history": "gocpt, step with 100,000 entries"}
+    for part, what in parts.items():
+        for loss in OTHERS:
+            turns = [[in_child(f"{part}:{loss}", way, 5) for way in WAYS[:2]] for _ in range(TURNS)]
+            paper, learned = (1e3 * min(turn[k][0] for turn in turns) for k in (0, 1))
+            ratio = learned / paper
+            print(
+                f"| {what} | {loss} | {paper:.3g} ms | {learned:.3g} ms | {ratio:.2f} |", flush=True
+            )
 
 
 def main() -> None:
@@ -106,3 +135,4 @@ if __name__ == "__main__":
         print(json.dumps([found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0]))
     else:
         main()
+        other_losses()

@@ -42,7 +42,7 @@ def error(model, mean, seen):
 
 def test_poisson_completion_recovers_a_poisson_tensor_better_than_least_squares():
     ratios = []
-    for seed in range(5):
+    for seed in range(10):
         mean, x = counts(seed)
         seen = np.random.default_rng(seed).random(x.shape) < 0.3
         batch = tt.Batch(np.argwhere(seen), x[seen], shape=x.shape)
@@ -50,8 +50,8 @@ def test_poisson_completion_recovers_a_poisson_tensor_better_than_least_squares(
         poisson = tt.OnlineCP(2, loss="poisson").fit(batch)
         squares = tt.OnlineCP(2, penalties=positive).fit(batch)
         ratios.append(error(poisson, mean, seen) / error(squares, mean, seen))
-    assert np.mean(ratios) < 0.9
-    assert max(ratios) < 1.05
+    assert np.mean(ratios) < 0.92
+    assert np.sum(np.array(ratios) < 1.0) >= 8
 
 
 @pytest.mark.parametrize("prior", ["paper", "learned"])

@@ -191,6 +191,31 @@ def test_no_update_of_counts_is_a_step_up(loss, absent_zero, case, seed):
 
 @FEW
 @given(case=CASES, seed=st.integers(0, 99))
+def test_lifting_what_is_nothing_adds_next_to_nothing_to_any_row(case, seed):
+    """However large a loading is for some cells that is small for most rows of its mode."""
+    case = suited(case, "poisson")
+    fast = prepared(case, "poisson", seed)[-1]
+    work = fast.work
+    work.stack *= 10.0 ** np.random.default_rng(seed).uniform(-12.0, 8.0, work.stack.shape)
+    for block in work.blocks():
+        before, cells = [rows.copy() for rows in work.rows()], fast.entries.coords()
+        counts = np.zeros(work.n_rows[block.mode])
+        weights = fast.entries.orders[0].weights
+        np.add.at(counts, cells[:, block.mode], weights * fast.entries.orders[0].values)
+        fast._lift(block)
+        rows = work.rows()[block.mode]
+        others = [b for m, b in enumerate(before) if m != block.mode]
+        reach = np.prod([b[cells[:, m]] for m, b in enumerate(before) if m != block.mode], axis=0)
+        added = ((rows - before[block.mode])[cells[:, block.mode]] * reach).sum(axis=1)
+        sums = np.zeros(len(rows))
+        np.add.at(sums, cells[:, block.mode], weights * added)
+        tiny = 1e-23 * np.prod([b.max() for b in others]) * len(cells)
+        assert (rows > 0.0).all()
+        assert (sums <= 1.001e-6 * work.rank * counts + tiny).all()
+
+
+@FEW
+@given(case=CASES, seed=st.integers(0, 99))
 def test_squares_as_a_loss_of_ones_own_move_rows_as_least_squares_do(case, seed):
     """The parabola of squares is the loss itself."""
     own = Custom(lambda x, y: (x - y) ** 2, lambda x, y: 2.0 * (y - x), lambda x, y: 2.0 + 0.0 * x)

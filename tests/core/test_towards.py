@@ -82,3 +82,15 @@ def test_its_equations_touch_it_at_the_current_rows(model):
             assert slopes[i, r] == pytest.approx(slope, rel=1e-4, abs=1e-4 * (1 + abs(before)))
             bend = (ends[1] - 2.0 * before + ends[0]) / step**2
             assert 2.0 * gram[i, r, r] == pytest.approx(bend, rel=0.05, abs=0.05 * (1 + before))
+
+
+def test_sums_that_are_below_nothing_by_rounding_pull_nowhere():
+    """Rows that take part, taken from the sum over all rows, may leave a little less than zero."""
+    work = Workspace([1, 1], [1, 1], 1)
+    old = np.array([[0.0], [0.0], [0.5], [0.5]])
+    pulls = Towards(work, old, np.array([[-1e-17], [-1e-17]]), 1.0)
+    work.stack[:] = old
+    for mode in (0, 1):
+        above, below = pulls.parts(mode)
+        assert (above >= 0.0).all()
+        assert (below >= 0.0).all()

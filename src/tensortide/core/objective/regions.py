@@ -58,7 +58,8 @@ class ZeroSums:
     """Poisson: ``sum y`` over the region, linear in the rows of each mode."""
 
     def __init__(self, work: Workspace, rest_sums: Floats, *, outside_old: bool) -> None:
-        self._work, self._rest, self._outside_old = work, rest_sums, outside_old
+        self._work, self._outside_old = work, outside_old
+        self._rest = np.maximum(rest_sums, 0.0)  # just below by rounding, a slope would point up
 
     def _products(self, skip: int | None) -> tuple[Floats, Floats]:
         """Return the products of the column sums of all rows, and of all old rows."""

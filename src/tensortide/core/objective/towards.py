@@ -71,7 +71,8 @@ class Towards(Pulls):
     ) -> None:
         super().__init__(work)
         self._weight, self._old = weight, previous
-        self._rest = np.zeros((work.order, work.rank)) if rest_sums is None else rest_sums
+        rest = np.zeros((work.order, work.rank)) if rest_sums is None else rest_sums
+        self._rest = np.maximum(rest, 0.0)  # a difference of sums may be just below, by rounding
         self._old_sums = self._sums(previous)
 
     def _sums(self, stack: Floats) -> Floats:

@@ -33,7 +33,7 @@ from tensortide.core.steps.goal import (
     make_positive,
     nonnegative_modes,
 )
-from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions, precision
+from tensortide.core.steps.hyper import faintest, mode_precisions, precision
 from tensortide.core.steps.known_cells import only_known, only_known_entries
 from tensortide.core.steps.method import Recipe
 from tensortide.core.steps.missed import Missed
@@ -296,7 +296,7 @@ class BelievedStep:
             noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
             cells, told = beliefs.cells + n_cells, self.told
         precisions = told + objective.gained
-        noise = max(noise, FAINT * beliefs.size, recipe.loss.least_noise) or NO_NOISE
+        noise = max(noise, faintest(beliefs.size), recipe.loss.least_noise)
         noise = min(noise, recipe.loss.most_noise)
         spread = self.outside.copy()
         add_parts(self.inverses, work.firsts, np.diff(work.firsts), 1.0, spread)

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tensortide.arrays import Flags, Floats
+from tensortide.core.kernels.entries import add_rhs
 from tensortide.core.losses.standard import Loss
 from tensortide.core.objective.believed import Believed, RowPriors, invert
 from tensortide.core.objective.regions import ZeroCells
@@ -112,11 +113,29 @@ class BelievedLoss(AnyLossObjective):
         """Move the rows of a block to where the objective is lower; note how sure they are."""
         self._moving = np.zeros(self.work.n_rows[block.mode], bool)
         self._moving[block.first : block.last] = True
-        if self.loss.positive:  # what is nothing could never come back
-            rows, means = self.work.stack[self.work.stacked(block)], self.priors.part(block)[0]
-            np.maximum(rows, BARELY * means, out=rows)
-            self.note_change(block.mode)
+        if self.loss.positive:
+            self._lift(block)
         self.update(block.mode)
+
+    def _lift(self, block: Block) -> None:
+        """Lift what is nothing, which could never come back, by next to nothing.
+
+        That is a small share of the mean row, and of the values of the row's cells: what is a
+        small loading for most rows may be a large one here.
+        """
+        work, order = self.work, self.entries.orders[block.mode]
+        rows, low = work.stack[work.stacked(block)], BARELY * self.priors.part(block)[0]
+        if (rows >= low).all():
+            return
+        pointers = order.pointers[block.first : block.last + 1]
+        weights = order.weights if len(order.weights) else np.ones(len(order.values))
+        reach = np.zeros_like(rows)
+        add_rhs(pointers, order.others, work.other_offsets[block.mode], work.stack, weights, reach)
+        sums = np.append(0.0, np.cumsum(weights * order.values))[pointers]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = BARELY * np.diff(sums)[:, None] / reach
+        np.maximum(rows, np.maximum(np.fmin(low, share), BARELY**3 * low), out=rows)
+        self.note_change(block.mode)
 
     def _bent(self, mode: int) -> tuple[Floats, Floats]:
         """Return the equations of the parabola and of the priors; note how sure rows are."""
@@ -125,9 +144,10 @@ class BelievedLoss(AnyLossObjective):
         means = self._without_covariances(mode)
         if self._certain_others:
             gram = means.copy()
-        beyond = gram - means
+        beyond, listed = gram - means, np.einsum("irr->ir", gram).copy()
         if self.zeros is not None:
             self.zeros.add(mode, gram, rhs)
+        of_zeros = np.einsum("irr->ir", gram) - listed  # which the listed cells take away again
         moving = np.flatnonzero(self._moving)
         told, centres = self.priors.precisions[mode], self.priors.means[mode]
         certain = self.priors.certain[mode]
@@ -135,7 +155,8 @@ class BelievedLoss(AnyLossObjective):
         before = certain if len(certain) == 1 else certain[moving]
         places = diagonal_places(work.rank, gained.shape[1])
         there = gained[:, places].any(axis=1, keepdims=True)
-        gained[:, places] += JITTER * there * (gained + before)[:, places]
+        gained[:, places] = np.maximum(gained[:, places], 0.0)
+        gained[:, places] += JITTER * (there * (gained + before)[:, places] + of_zeros[moving])
         known.gained[at] = gained
         sure = gained + before
         known.inverses[at], known.logs[at] = invert(sure, work.rank, mode)
@@ -143,8 +164,12 @@ class BelievedLoss(AnyLossObjective):
         towards = np.einsum("irs,is->ir", np.broadcast_to(pull, gram.shape), centres + 0.0 * rhs)
         self._prior_sums = beyond + pull, towards
         gram, rhs = gram + pull, rhs + towards
+        held = JITTER * of_zeros
         if self.loss.positive:
-            _hold_back(gram, rhs, work.stack[part])
+            held = np.maximum(held, _collinear(gram))
+        if held.any():  # rows where they are
+            gram[:, np.arange(work.rank), np.arange(work.rank)] += held
+            rhs += held * work.stack[part]
         return gram, rhs
 
     def _without_covariances(self, mode: int) -> Floats:
@@ -165,14 +190,11 @@ class BelievedLoss(AnyLossObjective):
         return np.asarray(~self._moving)
 
 
-def _hold_back(gram: Floats, rhs: Floats, rows: Floats) -> None:
-    """Hold rows where they are by next to nothing, so that collinear counts have a solution."""
-    places = np.arange(gram.shape[1])
-    size = gram[:, places, places]
+def _collinear(gram: Floats) -> Floats:
+    """Return next to nothing beside matrices, so that collinear counts have a solution."""
+    size = np.einsum("irr->ir", gram)
     usual = size.max(axis=0, initial=0.0)
-    held = JITTER * np.where(size > 0.0, size, np.where(usual > 0.0, usual, 1.0))
-    gram[:, places, places] += held
-    rhs += held * rows
+    return JITTER * np.where(size > 0.0, size, np.where(usual > 0.0, usual, 1.0))
 
 
 AnyBelieved: TypeAlias = Believed | BelievedLoss

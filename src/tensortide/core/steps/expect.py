@@ -11,12 +11,14 @@ from tensortide.core.kernels.moments import add_outer, leverages
 from tensortide.core.losses.standard import Loss, Squared
 from tensortide.core.objective.believed import invert
 from tensortide.core.steps.beliefs import Beliefs
+from tensortide.core.steps.believed_loss import JITTER
 from tensortide.core.steps.change import Change, Coming, News
 from tensortide.core.steps.missed import Missed, UnlistedZeros
 from tensortide.core.steps.outcome import predict_arrived
 from tensortide.core.steps.outlook import mixed_row, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.factors import Factors
+from tensortide.core.tensor.packed import diagonal_places
 from tensortide.core.tensor.workspace import Workspace
 
 
@@ -144,6 +146,7 @@ class Expectation:
             counted *= 0.5 * self._loss.weight(news.values, y)
             known = told[part].copy()
             add_outer(z, at, counted, known)
+            known[:, diagonal_places(work.rank, known.shape[1])] *= 1.0 + JITTER
             sure = invert(known, work.rank, mode)[0]
         leverages(z, at, np.ascontiguousarray(sure), weight)
         weight = np.clip(weight * counted, 0.0, 0.999)

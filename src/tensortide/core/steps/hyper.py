@@ -25,6 +25,11 @@ NO_NOISE = 1e-12  # the noise of data that are all zero: whatever comes next is 
 FAINT = 1e-8  # share of the mean square of all values below which noise is not believed
 
 
+def faintest(size: float) -> float:
+    """Return the smallest noise that is believed of values of this mean square."""
+    return FAINT * size or NO_NOISE
+
+
 def mode_precisions(
     squares: Floats, sums: Floats, n_rows: tuple[int, ...], spread: Floats, noise: float
 ) -> Floats:

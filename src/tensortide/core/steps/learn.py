@@ -18,7 +18,7 @@ from tensortide.core.objective.believed import Believed, RowPriors
 from tensortide.core.objective.data_terms import DataTerms, imputed
 from tensortide.core.objective.squares import Objective
 from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, update
-from tensortide.core.steps.hyper import FAINT, NO_NOISE, mode_precisions
+from tensortide.core.steps.hyper import faintest, mode_precisions
 from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.packed import diagonal_places, packed_width, unpack
 from tensortide.core.tensor.workspace import Workspace
@@ -150,7 +150,7 @@ class Learning:
 
     def _set_noise(self, misses: float) -> None:
         self.misses = misses
-        noise = max(misses / self.n_cells, FAINT * self.size, self.least) or NO_NOISE
+        noise = max(misses / self.n_cells, faintest(self.size), self.least)
         self.noise = min(noise, self.most)
 
     def _learn_prior(self, mode: int) -> None:

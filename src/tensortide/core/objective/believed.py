@@ -119,6 +119,11 @@ class Believed(Objective):
         """Whether boxes stand for cells that are not listed."""
         return bool(self.boxes)
 
+    @property
+    def exact(self) -> bool:
+        """Whether rows are where the equations of the listed cells want them."""
+        return self._imputed is None and not any(self.priors.nonnegative)
+
     def settle(self) -> None:
         """Bring Gram matrices up to date: those of second moments, where boxes need them."""
         if not len(self._boxes[0]):

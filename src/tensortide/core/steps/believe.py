@@ -168,8 +168,9 @@ class BelievedStep:
             self._update(known, [b for b in blocks if not b.upper] * times)
         if self.expectation is not None and self.change.news is not None:
             missed = self.expectation.missed_known(
-                self.change.news, self.inverses, self.told, self.centres
-            )
+                self.change.news, self.inverses, self.told, self.centres,
+                exact=isinstance(known, Believed) and known.exact,
+            )  # fmt: skip
             self._missed = self._missed[0], missed
         if known is not objective:
             for mode in range(work.order):

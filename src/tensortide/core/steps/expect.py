@@ -22,6 +22,10 @@ from tensortide.core.tensor.packed import diagonal_places
 from tensortide.core.tensor.workspace import Workspace
 
 
+LEAST = 1e-12  # share of a row that is known without one of its cells, at least
+ROUGHLY = 1e-3  # the same where rows are not exactly where the cells want them
+
+
 class Expectation:
     """The outlook of the labels that a batch brings, and what it makes of the batch's cells."""
 
@@ -123,13 +127,14 @@ class Expectation:
             self._near.look(self._mean, weights)
 
     def missed_known(
-        self, news: News, inverses: Floats, told: Floats, centres: Floats
+        self, news: News, inverses: Floats, told: Floats, centres: Floats, *, exact: bool
     ) -> Missed | None:
         """Return what model, outlook and memories miss on the batch, each cell left out.
 
         The rows of the ordered mode know the batch's cells by now, the others do not: `inverses`
         say how sure they are, `told` how sure they were before the batch, and `centres` where the
-        new ones were expected.
+        new ones were expected.  `exact` says that rows are where their equations want them: then
+        a cell can be left out though its row knows next to nothing else.
         """
         if not news.recalled.shape[1]:
             return None
@@ -149,7 +154,7 @@ class Expectation:
             known[:, diagonal_places(work.rank, known.shape[1])] *= 1.0 + JITTER
             sure = invert(known, work.rank, mode)[0]
         leverages(z, at, np.ascontiguousarray(sure), weight)
-        weight = np.clip(weight * counted, 0.0, 0.999)
+        weight = np.clip(weight * counted, 0.0, 1.0 - (LEAST if exact else ROUGHLY))
         alone = (y - weight * news.values) / (1.0 - weight)
         if self._loss.positive:
             np.maximum(alone, 0.0, out=alone)

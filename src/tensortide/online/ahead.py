@@ -11,6 +11,7 @@ from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.objective.believed import invert
 from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.change import Coming, News
+from tensortide.core.steps.hyper import drifts, least_beside
 from tensortide.core.steps.look_back import Past, find_period, look_back
 from tensortide.core.steps.outlook import PLAIN, RECENT, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
@@ -96,6 +97,9 @@ def _look_along(
     beliefs = look_back(
         beliefs, factors, past, cells, values, recalled, loss, absent_zero=absent_zero
     )
+    if drifts(loss, beliefs.n_drift):
+        least = least_beside(beliefs.drift, factors.beside(mode))
+        beliefs = replace(beliefs, noise=max(beliefs.noise, least))
     return beliefs, Ahead(line, memory)
 
 
@@ -125,11 +129,7 @@ def _along(beliefs: Beliefs, line: Timeline, *, fibres: bool) -> Beliefs:
 
 def _with_found_period(line: Timeline, factors: Factors) -> Timeline:
     """Add the season that the rows themselves show, if the labels do not suggest it."""
-    others = np.ones((factors.rank, factors.rank))
-    for mode, gram in enumerate(factors.grams.matrices()):
-        if mode != line.mode:
-            others *= gram / factors.shape[mode]
-    found = find_period(factors.rows()[line.mode][line.places], others)
+    found = find_period(factors.rows()[line.mode][line.places], factors.beside(line.mode))
     if found is None or found in line.periods or found > LONGEST:
         return line
     return replace(line, periods=(*line.periods, found))

@@ -21,7 +21,6 @@ from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import diagonal_places
 from tensortide.core.tensor.workspace import Workspace
 
-
 LEAST = 1e-12  # share of a row that is known without one of its cells, at least
 ROUGHLY = 1e-3  # the same where rows are not exactly where the cells want them
 

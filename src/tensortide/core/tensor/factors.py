@@ -119,6 +119,17 @@ class Factors:
         """Return the mean row of each mode, without reading the rows."""
         return np.asarray(self.grams.sums / np.array(self.shape)[:, None])
 
+    def beside(self, mode: int) -> Floats:
+        """Return the other modes' mean second moments, multiplied element by element.
+
+        With it ``a' G a`` is the mean square of the values of a row of the mode.
+        """
+        found = np.ones((self.rank, self.rank))
+        for other, gram in enumerate(self.grams.matrices()):
+            if other != mode:
+                found *= gram / self.shape[other]
+        return found
+
     def load(
         self, positions: Sequence[Positions | None], n_upper: Shape, n_lower: Shape
     ) -> Workspace:

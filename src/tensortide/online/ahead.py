@@ -9,7 +9,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.objective.believed import invert
-from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.change import Coming, News
 from tensortide.core.steps.hyper import drifts, least_beside
 from tensortide.core.steps.look_back import Past, find_period, look_back
@@ -57,7 +57,7 @@ def first_ahead(
     beliefs = Beliefs(
         noise=learning.noise, cells=learning.n_cells, size=size, spread=none,
         timeline=-1, grown=0, unit=1, monthly=False, periods=(), ahead=none, known=none,
-        drift=np.zeros((rank, rank)), n_drift=0.0,
+        blend=np.zeros((0, BLENDED, BLENDED)), drift=np.zeros((rank, rank)), n_drift=0.0,
     )  # fmt: skip
     beliefs = begun_anew(beliefs, factors)
     if mode is None:
@@ -91,7 +91,8 @@ def _look_along(
         memory = Fibres.none(mode, modes.order)
         residuals = values - values_at(factors.rows(), cells)
         order = _by_label(line, modes, cells[:, mode])
-        learned, recalled = memory.learn(cells, order, residuals, np.ones(len(values), bool))
+        every = np.ones(len(values), bool)
+        learned, recalled = memory.learn(cells, order, residuals, every, values)
         memory.put(learned)
     past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
     beliefs = look_back(
@@ -123,6 +124,7 @@ def _along(beliefs: Beliefs, line: Timeline, *, fibres: bool) -> Beliefs:
     return replace(
         beliefs, timeline=line.mode, grown=0, unit=line.unit, monthly=line.monthly,
         periods=line.periods, ahead=np.zeros((n, n)), known=np.zeros((known, known)),
+        blend=np.zeros((2 if fibres else 0, BLENDED, BLENDED)),
         drift=np.zeros((rank, rank)), n_drift=0.0,
     )  # fmt: skip
 
@@ -175,7 +177,8 @@ class Next:
         absorbed = change.absorbed
         counts = np.ones(len(live), bool) if absorbed is None else ~absorbed.revised
         order = order[live[order]]
-        return self.fibres.learn(cells, order, change.values - learned, counts)[0]
+        residuals = change.values - learned
+        return self.fibres.learn(cells, order, residuals, counts, change.values)[0]
 
 
 def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
@@ -195,11 +198,11 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     touched = change.positions[mode]
     first = old if touched is None else change.n_upper(mode)
     known, beside = np.empty(0, np.int64), line.before(np.empty(0, np.int64))
-    recalled = np.empty((len(change.values), 0))
+    recalled, plain = np.empty((len(change.values), 0)), np.empty((len(change.values), 0))
     cells = None
     if fibres is not None:
         cells = change.places(np.arange(len(change.values)))
-        recalled = fibres.recall(cells)
+        recalled, plain = fibres.recall(cells), fibres.values(cells)
         seen = np.unique(cells[:, mode])
         seen = seen[seen < old]
         known = seen if touched is None else np.searchsorted(touched, seen)
@@ -210,8 +213,9 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         beside=beside,
     )  # fmt: skip
     news = News(
-        values=change.values, weights=change.cells.weights, live=change.live(), recalled=recalled
-    )
+        values=change.values, weights=change.cells.weights, live=change.live(),
+        recalled=recalled, plain=plain,
+    )  # fmt: skip
     return Next(replace(change, coming=coming, news=news), beliefs, line, fibres)
 
 
@@ -262,7 +266,7 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     """Return values of known cells with what their fibres and the outlook of their labels say.
 
     Of labels that are older than `RECENT` others the last residual says nothing any more: there
-    the mean residual stands for all memories.
+    the mean residual stands for all memories, and no value for itself.
     """
     beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
     if fibres is None or line is None or not len(positions):
@@ -291,4 +295,7 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
         )
         found += shares[1] * (outlook[which] * products_at(rows, positions, mode)).sum(axis=1)
     positive = model.method.loss.positive
-    return recalled_too(found, weighted(recalled, recalling), positive=positive)
+    found = recalled_too(found, weighted(recalled, recalling), positive=positive)
+    plain = fibres.values(positions)
+    plain[old] = np.nan
+    return beliefs.blended(found, plain, known=True)

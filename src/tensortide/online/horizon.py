@@ -68,11 +68,11 @@ class Outlook:
         if self._past is not None:
             at = np.full(len(cells), number[0])
             said = weighted(self._past.recall(cells, at, horizon), recalling)
-            return recalled_too(values, said, positive=self._positive)
-        mixed, one_ahead = self._beliefs.weights_ahead()
-        left = persistence(self._beliefs.ahead, mixed)
-        said = weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
-        return recalled_too(values, said, positive=self._positive)
+        else:
+            mixed, one_ahead = self._beliefs.weights_ahead()
+            left = persistence(self._beliefs.ahead, mixed)
+            said = weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
+        return self._blended(cells, recalled_too(values, said, positive=self._positive))
 
     @cached_property
     def _past(self) -> PastCells | None:
@@ -90,7 +90,12 @@ class Outlook:
         if self._fibres is None:
             return values
         said = weighted(self._fibres.recall(cells), recalling)
-        return recalled_too(values, said, positive=self._positive)
+        return self._blended(cells, recalled_too(values, said, positive=self._positive))
+
+    def _blended(self, cells: Positions, values: Floats) -> Floats:
+        """Return what the model says beside last values and means, as one step ahead."""
+        assert self._fibres is not None
+        return self._beliefs.blended(values, self._fibres.values(cells), known=False)
 
     def _with_row(self, cells: Positions, row: Floats) -> Floats:
         """Return the values of cells whose label along the mode has a row, as a step adds up."""

@@ -47,7 +47,8 @@ class PastCells:
         # fibres are numbered as they come; one that is asked for and has no cell has no number
         self._index = Fibres.none(line.mode, model.modes.order)
         every = np.ones(len(cells), bool)
-        change, _ = self._index.learn(cells, np.arange(len(cells)), np.zeros(len(cells)), every)
+        none = np.zeros(len(cells))
+        change, _ = self._index.learn(cells, np.arange(len(cells)), none, every, none)
         self._index.put(change)
         numbers = line.number(list(labels.array()))[cells[:, line.mode]]
         residuals = values - values_at(rows, cells)

@@ -17,7 +17,7 @@ import numpy as np
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.penalties.prox import NonNegative, Nuclear, Simplex
 from tensortide.core.steps.alpha import Schedule, constant, density, per_size
-from tensortide.core.steps.beliefs import MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, MEMORIES, Beliefs
 from tensortide.core.steps.method import Limits, Method, Recipe, Recursion
 from tensortide.core.tensor.fibres import NUMBERS
 from tensortide.core.tensor.packed import diagonal_places, packed_width
@@ -30,7 +30,7 @@ from tensortide.validate import LARGEST_MODE, check_count, check_number, check_o
 if TYPE_CHECKING:
     from tensortide.data.modes import Modes
 
-BELIEFS = ("facts", "line", "spread", "ahead", "known", "drift")
+BELIEFS = ("facts", "line", "spread", "ahead", "known", "blend", "drift")
 _LARGEST_RANK_OF_A_HASH = 53  # see data.sketch
 _AS_MADE = (
     "keeps_history",
@@ -198,6 +198,8 @@ def _check_precisions(facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
     check_floats("memory_line", line, (len(line),), least=-1.0)
     check_floats("memory_spread", arrays["memory_spread"], (order, width))
     check_floats("memory_drift", arrays["memory_drift"], (rank, rank))
+    blend = arrays["memory_blend"]
+    check_floats("memory_blend", blend, (len(blend), BLENDED, BLENDED))
     for name in ("ahead", "known"):
         size = len(arrays[f"memory_{name}"])
         check_floats(f"memory_{name}", arrays[f"memory_{name}"], (size, size))
@@ -218,7 +220,8 @@ def check_beliefs(beliefs: Beliefs, modes: Modes, *, fibres: bool) -> Beliefs:
     wanted = (
         (beliefs.n_candidates + memories, 2 + memories if fibres else 0) if along >= 0 else (0, 0)
     )
-    if (len(beliefs.ahead), len(beliefs.known)) != wanted:
+    found = (len(beliefs.ahead), len(beliefs.known))
+    if found != wanted or len(beliefs.blend) != (2 if fibres and along >= 0 else 0):
         raise ValueError("the errors of the outlook are not those of its candidates")
     return beliefs
 

@@ -9,11 +9,21 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.steps.method import Memory
-from tensortide.core.steps.missed import Missed
-from tensortide.core.steps.outlook import DISCOUNT, MEAN, PLAIN, mix, mix_jointly, stable
+from tensortide.core.steps.missed import Missed, Misses
+from tensortide.core.steps.outlook import (
+    DISCOUNT,
+    MEAN,
+    PLAIN,
+    beside,
+    mix,
+    mix_jointly,
+    stable,
+    weighted,
+)
 
 MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
 FEWEST = 8  # cells whose errors may be added up where no value is kept: those of one give it away
+BLENDED = 3  # ways to answer: the model, the last value of a fibre, the mean of its values
 LONGEST = 50.0  # new labels over which the drift of the outlook is averaged
 
 
@@ -33,6 +43,9 @@ class Beliefs:
     ahead, known
         Gram matrices of errors: of the outlook's candidates and of memories on cells of new
         labels; of the model, the outlook and memories on cells of known ones.
+    blend
+        Gram matrices of what the model, the last value of a fibre and the mean of its values
+        missed before they were learned: on cells of new labels, and of known ones.
     drift, n_drift
         Mean of ``(row - outlook) (row - outlook)' + C`` and the number of rows in it.
     """
@@ -48,6 +61,7 @@ class Beliefs:
     periods: tuple[int, ...]
     ahead: Floats
     known: Floats
+    blend: Floats
     drift: Floats
     n_drift: float
 
@@ -81,14 +95,21 @@ class Beliefs:
             return first
         return mix_jointly(self.known, 2)
 
-    def after_labels(
-        self, moments: Floats, ahead: Missed | None, known: Missed | None, usual: Floats | None
-    ) -> dict[str, Any]:
+    def blended(self, values: Floats, plain: Floats, *, known: bool) -> Floats:
+        """Return what the model says beside the last value of a fibre and the mean of its values.
+
+        By their own past errors, on cells of new labels or of `known` ones.  Of a fibre without
+        values the model says everything.
+        """
+        if not len(self.blend) or not self.blend[int(known)].any():
+            return values
+        return weighted(beside(values, plain), mix(self.blend[int(known)]))
+
+    def after_labels(self, moments: Floats, misses: Misses, usual: Floats | None) -> dict[str, Any]:
         """Return what a step with new rows changes.
 
-        `moments` are of what the outlook missed of each of them, `ahead` and `known` what was
-        missed on cells of new and of known labels.  The first time the `usual` scatter is averaged
-        with them: one row alone would tell of one direction.
+        `moments` are of what the outlook missed of each of them.  The first time the `usual`
+        scatter is averaged with them: one row alone would tell of one direction.
         """
         drift, count = self.drift, self.n_drift
         for one in moments if usual is None else (usual, *moments):
@@ -96,9 +117,22 @@ class Beliefs:
             drift = drift + (one - drift) / count
         return {
             "drift": drift, "n_drift": count, "grown": self.grown + len(moments),
-            "ahead": _added(self.ahead, ahead, DISCOUNT ** len(moments)),
-            "known": _added(self.known, known, DISCOUNT),
+            "ahead": _added(self.ahead, misses.ahead, DISCOUNT ** len(moments)),
+            "known": _added(self.known, misses.known, DISCOUNT),
+            "blend": self._blend_after(misses, len(moments)),
         }  # fmt: skip
+
+    def _blend_after(self, misses: Misses, n_new: int) -> Floats:
+        """Return the errors of model, last values and means with those of a batch."""
+        if not len(self.blend):
+            return self.blend
+        new, known = self.blend
+        return np.array(
+            [
+                _added(new, misses.blend_ahead, DISCOUNT**n_new),
+                _added(known, misses.blend_known, DISCOUNT),
+            ]
+        )
 
     def as_memory(self) -> dict[str, Floats]:
         """Return everything as named arrays, for files."""
@@ -110,6 +144,7 @@ class Beliefs:
             "spread": self.spread,
             "ahead": self.ahead,
             "known": self.known,
+            "blend": self.blend,
             "drift": self.drift,
         }
 
@@ -122,7 +157,7 @@ class Beliefs:
             noise=noise, cells=cells, size=size, n_drift=n_drift, timeline=timeline, grown=grown,
             unit=unit, monthly=bool(monthly), periods=tuple(periods),
             spread=memory["spread"], ahead=memory["ahead"], known=memory["known"],
-            drift=memory["drift"],
+            blend=memory["blend"], drift=memory["drift"],
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from tensortide.core.steps.goal import (
 from tensortide.core.steps.hyper import drifts, faintest, least_beside, mode_precisions, precision
 from tensortide.core.steps.known_cells import only_known, only_known_entries
 from tensortide.core.steps.method import Recipe
-from tensortide.core.steps.missed import Missed
+from tensortide.core.steps.missed import Misses
 from tensortide.core.steps.outcome import Outcome, finish_step, load_rows, predict_arrived
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
@@ -89,7 +89,7 @@ class BelievedStep:
             self.expectation = Expectation(
                 factors, change, work, self.begun.means.copy(), beliefs, coming, recipe.loss
             )
-        self._missed: tuple[Missed | None, Missed | None] = (None, None)
+        self._misses = Misses()
 
     def _with_cells(self, mode: int) -> slice | Flags:
         """Return which old rows of a mode the step's cells tell something, zeros among them."""
@@ -129,7 +129,10 @@ class BelievedStep:
         """Sweep; first the rows of the ordered mode and new rows, whose priors are wide."""
         work, recipe, news = self.work, self.recipe, self.change.news
         if self.expectation is not None and news is not None:
-            self._missed = self.expectation.missed_ahead(news), None
+            self._misses = Misses(
+                ahead=self.expectation.missed_ahead(news),
+                blend_ahead=self.expectation.missed_blend_ahead(news),
+            )
         if recipe.keeps_history:
             for mode in range(work.order):
                 self.told[work.upper_part(mode)] = self.priors[mode]
@@ -167,11 +170,11 @@ class BelievedStep:
             times = 1 if isinstance(known, Believed) else STARTS
             self._update(known, [b for b in blocks if not b.upper] * times)
         if self.expectation is not None and self.change.news is not None:
-            missed = self.expectation.missed_known(
+            missed, blend = self.expectation.missed_known(
                 self.change.news, self.inverses, self.told, self.centres,
                 exact=isinstance(known, Believed) and known.exact,
             )  # fmt: skip
-            self._missed = self._missed[0], missed
+            self._misses = replace(self._misses, known=missed, blend_known=blend)
         if known is not objective:
             for mode in range(work.order):
                 objective.note_change(mode)
@@ -314,11 +317,12 @@ class BelievedStep:
         moments = gaps[:, :, None] * gaps[:, None] + noise * unpack(own, rank)
         if not self.beliefs.n_drift and len(gaps):
             usual = noise * unpack(invert(self.priors[coming.mode][None], rank)[0], rank)[0]
-        ahead, known = self._missed
+        misses, ahead = self._misses, self._misses.ahead
         if ahead is not None and ahead.n < FEWEST and not self._may_tell():
             assert self.expectation is not None
             ahead = self.expectation.missed_by_rows(unpack(gained[part][coming.fresh], rank))
-        return self.beliefs.after_labels(moments, ahead, known, usual)
+            misses = replace(misses, ahead=ahead)
+        return self.beliefs.after_labels(moments, misses, usual)
 
     def _may_tell(self) -> bool:
         """Tell whether the model keeps values anyway, which errors of few cells give away."""

@@ -30,13 +30,15 @@ class News:
     """The cells of a batch as they are judged: values, which of them count, what is remembered.
 
     `weights` are those of the cells, none where all are one.  `recalled` has for each cell what
-    the memory of its fibre says, without memory no column.
+    the memory of its fibre says, without memory no column; `plain` the last value and the mean of
+    its fibre, NaN where it has none.
     """
 
     values: Floats
     weights: Floats
     live: Flags
     recalled: Floats
+    plain: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

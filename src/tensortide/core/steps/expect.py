@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensortide.arrays import Floats, Places
+from tensortide.arrays import Flags, Floats, Places
 from tensortide.core.kernels.dense import thin_times, times_thin
 from tensortide.core.kernels.entries import multiply_others
 from tensortide.core.kernels.moments import add_outer, leverages
@@ -15,7 +15,7 @@ from tensortide.core.steps.believed_loss import JITTER
 from tensortide.core.steps.change import Change, Coming, News
 from tensortide.core.steps.missed import Missed, UnlistedZeros
 from tensortide.core.steps.outcome import predict_arrived
-from tensortide.core.steps.outlook import mixed_row, recalled_too, weighted
+from tensortide.core.steps.outlook import beside, mixed_row, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import diagonal_places
@@ -43,6 +43,7 @@ class Expectation:
         self._coming, self._mean = coming, means[coming.mode]
         self._near = _Near(factors, change, work, coming, positive=loss.positive)
         self._candidates = np.empty((0, beliefs.n_candidates, work.rank))
+        self._alone = np.empty(0)  # what the model says of the batch before it is blended
 
     def predict(self) -> Floats:
         """Put new rows of the ordered mode where the outlook sees them; predict the batch."""
@@ -57,6 +58,8 @@ class Expectation:
         positive = self._loss.positive
         said = weighted(news.recalled[new], recalling)
         predicted[new] = recalled_too(predicted[new], said, positive=positive)
+        beliefs, self._alone = self._beliefs, predicted.copy()
+        predicted[new] = beliefs.blended(predicted[new], news.plain[new], known=False)
         shares, recalling = self._beliefs.weights_known()
         old = np.flatnonzero(~new)
         if len(old):
@@ -64,7 +67,8 @@ class Expectation:
             outlook = (self._products(cells[old]) * seen[cells[old, mode]]).sum(axis=1)
             both = shares[0] * predicted[old] + shares[1] * outlook
             said = weighted(news.recalled[old], recalling)
-            predicted[old] = recalled_too(both, said, positive=positive)
+            found = recalled_too(both, said, positive=positive)
+            predicted[old] = beliefs.blended(found, news.plain[old], known=True)
         return predicted
 
     def missed_ahead(self, news: News) -> Missed | None:
@@ -93,6 +97,14 @@ class Expectation:
             for k, found in enumerate(self._candidates):
                 missed.gram[:] += zeros.missed(found, z[which == k])
         return missed
+
+    def missed_blend_ahead(self, news: News) -> Missed | None:
+        """Return what model, last value and mean of a fibre missed on cells of new labels."""
+        if not news.recalled.shape[1] or not len(self._coming.fresh):
+            return None
+        cells, mode = local_cells(self._change, self._work), self._coming.mode
+        judging = (cells[:, mode] >= self._work.n_upper[mode]) & news.live
+        return _missed_beside(news, self._alone, judging)
 
     def missed_by_rows(self, told: Floats) -> Missed:
         """Return how far candidates were from the new rows, by what cells have told of each.
@@ -127,8 +139,10 @@ class Expectation:
 
     def missed_known(
         self, news: News, inverses: Floats, told: Floats, centres: Floats, *, exact: bool
-    ) -> Missed | None:
+    ) -> tuple[Missed | None, Missed | None]:
         """Return what model, outlook and memories miss on the batch, each cell left out.
+
+        And what all of them together do, beside the last value and the mean of a fibre.
 
         The rows of the ordered mode know the batch's cells by now, the others do not: `inverses`
         say how sure they are, `told` how sure they were before the batch, and `centres` where the
@@ -136,7 +150,7 @@ class Expectation:
         a cell can be left out though its row knows next to nothing else.
         """
         if not news.recalled.shape[1]:
-            return None
+            return None, None
         mode, work = self._coming.mode, self._work
         cells, part = local_cells(self._change, work), work.part(mode)
         at = np.ascontiguousarray(cells[:, mode], np.int32)
@@ -161,7 +175,11 @@ class Expectation:
         seen[work.n_upper[mode] :] = centres[work.lower_part(mode)]
         outlook = (z * seen[at]).sum(axis=1)
         missed = news.values[:, None] - np.column_stack([alone, outlook])
-        return Missed.of(np.hstack([missed, news.recalled])[news.live])
+        shares, recalling = self._beliefs.weights_known()
+        both, said = weighted(np.column_stack([alone, outlook]), shares), news.recalled
+        both = recalled_too(both, weighted(said, recalling), positive=self._loss.positive)
+        apart = Missed.of(np.hstack([missed, news.recalled])[news.live])
+        return apart, _missed_beside(news, both, news.live)
 
     def _products(self, cells: Places) -> Floats:
         """Return the product of all rows of each cell but that of the ordered mode."""
@@ -214,6 +232,12 @@ class _Near:
         for k, row in enumerate(self._coming.known):
             rows[row] = weights @ self._beside.candidates(k, self._table, mean)
         return rows
+
+
+def _missed_beside(news: News, values: Floats, judging: Flags) -> Missed:
+    """Return what values, and the last value and mean of fibres, miss on some cells."""
+    said = beside(values[judging], news.plain[judging])
+    return Missed.of(news.values[judging, None] - said)
 
 
 def local_cells(change: Change, work: Workspace) -> Places:

@@ -37,6 +37,20 @@ class Missed:
         return cls(len(errors), thin_times(errors, errors))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misses:
+    """What was missed on cells of a batch; None where nothing judges.
+
+    `ahead` and `known` are of the ways to expect cells of new and of known labels, `blend_ahead`
+    and `blend_known` of what is made of them, beside the last value and the mean of a fibre.
+    """
+
+    ahead: Missed | None = None
+    known: Missed | None = None
+    blend_ahead: Missed | None = None
+    blend_known: Missed | None = None
+
+
 class UnlistedZeros:
     """Cells of a label that are not listed: the other modes' rows, and their Gram matrices.
 

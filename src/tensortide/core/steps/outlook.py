@@ -105,6 +105,15 @@ def weighted(columns: Floats, weights: Floats) -> Floats:
     return np.asarray((columns * weights).sum(axis=1))
 
 
+def beside(values: Floats, plain: Floats) -> Floats:
+    """Return columns: what the model says, and the last value and mean of each cell's fibre.
+
+    >>> beside(np.array([2.0, 3.0]), np.array([[1.0, 4.0], [np.nan, np.nan]])).tolist()
+    [[2.0, 1.0, 4.0], [3.0, 3.0, 3.0]]
+    """
+    return np.column_stack([values, np.where(np.isnan(plain), values[:, None], plain)])
+
+
 def mixed_row(weights: Floats, candidates: Floats, *, positive: bool) -> Floats:
     """Return the row that the mixture sees; of counts trends leave a tenth of the last at least."""
     seen = weights @ candidates

@@ -1,9 +1,9 @@
 """A memory of fibres: what a low-rank model leaves over, for all labels but those of one mode.
 
-Residuals of a fibre persist where the rank is too small to hold it.  Five numbers are kept of
-each: its last residual, a faded sum with its weight, the sum of all with their count.  The last
-residual and the rows give back the last value, so a model without history keeps no fibres unless
-it is asked to.
+Residuals of a fibre persist where the rank is too small to hold it.  Seven numbers are kept of
+each: its last residual, a faded sum with its weight, the sum of all with their count, and of the
+values themselves the last one and their sum.  They give back the last value, so a model without
+history keeps no fibres unless it is asked to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.kernels.fibres import find_fibres, insert_fibres, recall_and_learn
 
-NUMBERS = 5
+NUMBERS = 7
+LAST_VALUE, SUM = 5, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,16 @@ class Fibres:
         out[:, 3] = m[:, 3] / (m[:, 4] + 1.0)
         return out
 
+    def values(self, cells: Places | Positions) -> Floats:
+        """Return for each cell the last value of its fibre and their mean; NaN where none is."""
+        at = self.find(cells)
+        m = self._numbers[np.maximum(at, 0)]
+        count = m[:, 4]
+        mean = np.where(
+            count > 0.0, m[:, SUM] / np.where(count > 0.0, count, 1.0), m[:, LAST_VALUE]
+        )
+        return np.where((at >= 0)[:, None], np.column_stack([m[:, LAST_VALUE], mean]), np.nan)
+
     def find(self, cells: Places | Positions) -> Positions:
         """Return where the fibre of each cell stands, -1 where none is known."""
         wanted = self._wanted(cells)
@@ -78,9 +89,14 @@ class Fibres:
         return out
 
     def learn(
-        self, cells: Places | Positions, order: Positions, residuals: Floats, counts: Flags
+        self,
+        cells: Places | Positions,
+        order: Positions,
+        residuals: Floats,
+        counts: Flags,
+        values: Floats,
     ) -> tuple[FibreChange, Floats]:
-        """Return what residuals change, cell by cell in an order, and what was recalled."""
+        """Return what cells change, one by one in an order, and what was recalled of residuals."""
         wanted = self._wanted(cells)
         at = np.empty(len(wanted), np.int64)
         find_fibres(wanted, self._slots, self._keys, at)
@@ -96,6 +112,10 @@ class Fibres:
         before[known] = self._numbers[places[known]]
         after, recalled = before.copy(), np.empty((len(cells), 4))
         recall_and_learn(order, which.ravel(), residuals, counts, after, recalled)
+        mine = which.ravel()[order]
+        after[mine, LAST_VALUE] = values[order]  # of several the one that comes last stays
+        counted = counts[order]
+        after[:, SUM] += np.bincount(mine[counted], values[order][counted], len(places))
         keys = np.concatenate([self._keys[places[known]], fresh])
         size = self.size + len(fresh)
         change = FibreChange(places=places, keys=keys, before=before, after=after, size=size)

@@ -143,11 +143,13 @@ def test_records_that_are_dropped_are_told(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rank", "7"], "begun with rank 2, not 7"),
-        (["--method", "gocpt"], "begun with method 'gocpte', not 'gocpt'"),
-        (["--modes", "place,date"], "modes"),
-        (["--value", "reported"], "value 'count', not 'reported'"),
-        (["--absent", "zero"], "absent 'missing', not 'zero'"),
+        (["--rank", "7"], "begun with --rank 2, not 7"),
+        (["--method", "gocpt"], "begun with --method gocpte, not gocpt"),
+        (["--modes", "place,date"], "--modes place,age,date, not place,date"),
+        (["--value", "reported"], "--value count, not reported"),
+        (["--absent", "zero"], "--absent missing, not zero"),
+        (["--prior", "paper"], "begun with --prior learned, not paper"),
+        (["--keep-fibres"], "begun with --no-fibres, not --keep-fibres"),
         (["--step-rows", "10"], "takes one step for each reported"),
     ],
 )
@@ -155,7 +157,8 @@ def test_options_that_differ_from_the_run_are_refused(run, tracked, words, messa
     done = run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *words)
     assert done.returncode == 2
     assert message in said(done)
-    same = ["--rank", "2", "--method", "gocpte", "--modes", "place,age,date"]
+    same = ["--rank", "2", "--method", "gocpte", "--modes", "place,age,date", "--prior", "learned"]
+    same += ["--no-fibres"]
     assert (
         run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *same).returncode == 0
     )
@@ -167,13 +170,19 @@ def test_options_that_differ_from_the_run_are_refused(run, tracked, words, messa
         (["nowhere.csv"], "no such file"),
         (["-", "a.csv"], "cannot be mixed"),
         (["a.csv", "--step-by", "date", "--step-rows", "3"], "not by two"),
-        (["a.csv", "--on-bad", "ignore"], "on_bad"),
+        (["a.csv", "--on-bad", "ignore"], "--on-bad must be one of"),
         (["a.csv", "--modes", "place,nix", "--value", "count"], "no column 'nix'"),
         (["a.csv", "--modes", "place,place", "--value", "count"], "twice"),
         (["a.csv", "--modes", "place,count", "--value", "count"], "both a mode and the value"),
         (["a.csv", "--step-by", "count", "--value", "count"], "has the values"),
         (["a.csv", "--method", "gocptee"], "did you mean 'gocpte'"),
-        (["a.csv", "--absent", "never"], "absent"),
+        (["a.csv", "--absent", "never"], "--absent must be one of 'missing', 'zero'"),
+        (["a.csv", "--loss", "rmse"], "--loss must be one of 'squared', 'poisson'"),
+        (["a.csv", "--loss", "rmse"], "'huber', not 'rmse'"),
+        (["a.csv", "--keep-fibres", "--prior", "paper"], "--keep-fibres goes with --prior learned"),
+        (["a.csv", "--prior", "learned", "--method", "sdt"], "--prior learned goes with 'gocpt'"),
+        (["a.csv", "--keep-fibres", "--loss", "bernoulli"], "leave --keep-fibres out"),
+        (["a.csv", "--combine", "add"], "--combine add needs the known values"),
     ],
 )
 def test_mistakes_are_a_sentence_and_leave_no_run(run, tmp_path, words, message):
@@ -345,7 +354,14 @@ def test_info_components_predict_and_check(run, tracked):
     info = run("info", path)
     assert "4 place (text), 3 age (integer), 12 date (date)" in info.stdout
     assert "a.csv: 12 steps" in info.stdout
+    told = [" ".join(line.split()) for line in info.stdout.splitlines()]
+    for line in (
+        "model gocpte, rank 2, loss squared", "prior learned", "absent missing", "fibres not kept",
+        "outlook along date",
+    ):  # fmt: skip
+        assert line in told
     facts = json.loads(run("info", path, "--json").stdout)
+    assert (facts["prior"], facts["fibres"], facts["outlook"]) == ("learned", False, "date")
     assert facts["records"] == len(rows())
     found = run("components", path, "--top", "2")
     assert "weight" in found.stdout
@@ -376,7 +392,7 @@ def test_predict_answers_in_the_order_of_the_cells(run, tracked):
     (tracked / "cells.csv").write_text("date,place,age\n2027-01-03,Kiel,2\n")
     unknown = run("predict", path, cells)
     assert unknown.returncode == 2
-    assert "no label datetime.date(2027, 1, 3)" in said(unknown)
+    assert "no label 2027-01-03; pass --unknown nan" in said(unknown)
     assert lines(run("predict", path, cells, "--unknown", "nan", "--json"))[0]["predicted"] is None
     (tracked / "cells.csv").write_text("date,place,age\n2026-01-03,Kiel,old\n")
     assert "cells.csv, line 2: the label 'old'" in said(run("predict", path, cells))
@@ -468,7 +484,20 @@ def test_a_run_of_counts_has_its_loss(run, tmp_path):
     assert "loss poisson" in run("info", str(tmp_path / "run")).stdout
     other = run(*words, "--loss", "gamma")
     assert other.returncode == 2
-    assert "begun with loss 'poisson', not 'gamma'" in " ".join(other.stderr.split())
+    assert "begun with --loss poisson, not gamma" in " ".join(other.stderr.split())
     wrong = run("track", str(source), "--into", str(tmp_path / "other"), *WORDS, "--loss", "poison")
     assert wrong.returncode == 2
     assert "loss must be one of" in wrong.stderr
+
+
+def test_info_tells_a_baseline_from_what_looks_ahead(run, tmp_path):
+    source = write(tmp_path / "a.csv", rows())
+    for words, told in (
+        (["--method", "cpc_als"], ("prior paper", "fibres not kept", "outlook none with the")),
+        (["--method", "gocpt"], ("prior learned", "fibres kept", "outlook along date")),
+    ):
+        path = str(tmp_path / words[-1])
+        done = run("track", str(source), "--into", path, *WORDS, "--step-by", "reported", *words)
+        assert done.returncode == 0, done.stderr
+        said = " ".join(run("info", path).stdout.split())
+        assert all(words in said for words in told)

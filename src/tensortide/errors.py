@@ -36,6 +36,10 @@ class InputError(TensortideError, ValueError):
     """The data, a label or a parameter is not what it has to be."""
 
 
+class TooFewError(InputError):
+    """The first data are too few for what is asked of them; with more of them it could be done."""
+
+
 class NotFittedError(TensortideError, AttributeError):
     """The model was asked before it had seen any data."""
 

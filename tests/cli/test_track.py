@@ -112,6 +112,30 @@ def test_a_run_that_has_learned_nothing_takes_other_options(run, tmp_path):
     assert run(*words, "--rank", "1", "--first", "3").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "helps"),
+    [
+        ("a,1,1\na,2,2\n", ["--step-by", "day"], "--first 10,"),
+        ("a,1,1\na,2,2\n", ["--step-by", "day", "--rank", "60"], "--first 61,"),
+        ("a,1,1\na,2,2\n", ["--step-by", "day", "--first", "9"], ""),  # there are no more
+        ("a,1,1\na,2,2\n", ["--step-files"], ""),
+        ("a,1,-1\nb,2,2\n" * 9, ["--step-rows", "9", "--loss", "gamma"], ""),  # not too few
+    ],
+)
+def test_learning_more_steps_together_is_advised_where_it_helps(run, tmp_path, text, words, helps):
+    (tmp_path / "a.csv").write_text("place,day,count\n" + text)
+    failed = run("track", str(tmp_path / "a.csv"), "--into", str(tmp_path / "run"), *words)
+    assert failed.returncode == 2
+    assert ("--first" in said(failed)) is bool(helps)
+    assert helps in said(failed)
+    if not helps and "gamma" not in words:
+        assert "a smaller rank" in said(failed)
+    (tmp_path / "b.csv").write_text("place,day,count\nb,3,1\n")
+    if "--step-files" in words:  # now there is another step
+        files = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+        assert "--first 10" in said(run("track", *files, "--into", str(tmp_path / "run"), *words))
+
+
 @pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_events_of_a_cell_add_up_where_they_can(run, tmp_path, method):
     first = "".join(f"{p},{d}\n" for p in "abc" for d in (1, 2, 3) for _ in range(9))

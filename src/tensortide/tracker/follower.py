@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.data.superseded import superseded
-from tensortide.errors import FileError, InputError, TensortideError
+from tensortide.errors import FileError, InputError, TensortideError, TooFewError
 from tensortide.online.info import Info
 from tensortide.sources.columnar import ColumnarFeed
 from tensortide.sources.columns import BadRecord, ColumnSpec
@@ -108,14 +109,15 @@ class Follower:
             if isinstance(feed, ColumnarFeed) and not self.quarantine:
                 self._judge(feed, start)
             found = False
-            for portion in self._portions(feed, start):
+            portions = self._portions(feed, start)
+            for portion in portions:
                 found = True
                 step = _Step(feed, portion, self._place(feed, portion, start))
                 if portion.bad and not self.quarantine:
                     raise _bad_records_error(feed, portion.bad)
                 self._waiting.append(step)
                 if self.tracker.fitted or len(self._waiting) >= self._first:
-                    yield self._learn()
+                    yield self._learn(portions)
                 else:  # another file that is the same is another step, also while this one waits
                     self._known.add(step.origin)
             if not found:
@@ -221,7 +223,7 @@ class Follower:
         if self._waiting:
             yield self._learn()
 
-    def _learn(self) -> Taken:
+    def _learn(self, coming: Iterator[StepRecords] | None = None) -> Taken:
         steps, self._waiting = self._waiting, []
         last = steps[-1]
         feed, portion, origin = last.feed, last.portion, last.origin
@@ -239,8 +241,10 @@ class Follower:
         except TensortideError as error:
             where = _where(steps)
             more = ""
-            if isinstance(error, InputError) and not self.tracker.fitted:
-                more = " The first steps can be learned together: --first 10, for instance."
+            if isinstance(error, TooFewError) and self._more(feed, coming):
+                needed = len(steps) * self.tracker.params["rank"] // len(table) + 1
+                n_first = max(10, 2 * len(steps), needed)
+                more = f" The first steps can be learned together: --first {n_first}, for instance."
             raise InputError(f"{where}: {error}{more}") from None
         self._known.add(origin)  # the others are known since they wait
         n_records = 0 if table is None else table.num_rows
@@ -248,6 +252,14 @@ class Follower:
             info=info, source=feed.name, records=n_records, bad=len(bad), label=portion.label,
             done=feed.done, size=feed.size,
         )  # fmt: skip
+
+    def _more(self, feed: Feed, coming: Iterator[StepRecords] | None) -> bool:
+        """Tell whether more steps follow; a pipe, which may be slow, is not waited for."""
+        if coming is None or (isinstance(feed, TextFeed) and feed.path is None):
+            return coming is not None
+        with suppress(TensortideError):
+            return next(coming, None) is not None or feed.path in self.files[:-1]
+        return True
 
     def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensortide.core.losses.standard import Loss, loss_for
 from tensortide.data.superseded import superseded
 from tensortide.errors import FileError, InputError, TensortideError, TooFewError
 from tensortide.online.info import Info
@@ -81,6 +82,7 @@ class Follower:
         changed: str = "stop", growing: bool = False,
     ) -> None:  # fmt: skip
         self.tracker, self.roles, self.quarantine = tracker, roles, quarantine
+        self._wanted = replace(roles.wanted, loss=_judging_loss(tracker.params))
         self._first, self._changed, self._growing = first, changed, growing
         self._waiting: list[_Step] = []
         self._known = KnownPlaces(tracker.base, tracker.places())
@@ -99,7 +101,7 @@ class Follower:
             if feed.empty:
                 yield Skipped(feed.name, "is empty")
                 return
-            _require(feed, self.roles.wanted)
+            _require(feed, self._wanted)
             start = feed.start(self._known)
             if start.verdict is Verdict.SHORTER and self._growing and not self._note_move(start):
                 yield Skipped(feed.name, "is shorter than what was learned of it; it is left")
@@ -201,7 +203,7 @@ class Follower:
 
     def _judge(self, feed: ColumnarFeed, start: ResumeAt) -> None:
         """Look through a file of columns before its first step: mended, it is another file."""
-        for piece in feed.pieces(self.roles.wanted, start):
+        for piece in feed.pieces(self._wanted, start):
             if piece.bad:
                 raise _bad_records_error(feed, piece.bad)
 
@@ -263,7 +265,7 @@ class Follower:
 
     def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""
-        cut, wanted = self.roles.cut, self.roles.wanted
+        cut, wanted = self.roles.cut, self._wanted
         if isinstance(feed, TableFeed) and cut == Cut():
             for piece in feed.pieces(wanted, start):  # a table is what a file is elsewhere
                 yield from stream_steps([piece], cut)
@@ -339,6 +341,12 @@ def _what_changed(feed: Feed, start: ResumeAt) -> str:
         "run again with the file as it is now, --changed-file new takes all of it as new records "
         "beside the old ones."
     )
+
+
+def _judging_loss(params: dict[str, Any]) -> Loss | None:
+    """Return the loss if it judges each record: of values that are put together only the result."""
+    alone = params["duplicates"] in ("last", "error") and params["combine"] == "replace"
+    return loss_for(params["loss"]) if alone else None
 
 
 def _together(tables: list[pa.Table], params: dict[str, Any], modes: list[str]) -> Any:

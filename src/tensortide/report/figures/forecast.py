@@ -90,3 +90,5 @@ def _panel(axis: Any, found: Continued, series: Series, colour: str) -> None:
     axis.set_title(short(series.name, 50), fontsize=10, loc="left")
     axis.grid(alpha=0.3)
     place_ticks(axis, [*known, *ahead])
+    # shared axes would hide labels of a panel above another one, or above none
+    axis.tick_params("x", labelbottom=True, labelsize=9)

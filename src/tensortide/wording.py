@@ -14,7 +14,7 @@ _OPTIONS = (
     "hold_out", "steps", "mode", "where", "unknown", "top", "every", "early", "cumulative",
 )  # fmt: skip
 _NAMES = "|".join((*_OPTIONS, "fibres"))
-_ONE = r"(?:'[^']*'|True|False|\d+|\.\.\.)"
+_ONE = r"(?:'[^']*'|True|False|\d+(?:\.\d+)?|\.\.\.)"
 _GIVEN = re.compile(rf"\b({_NAMES})=({_ONE}(?:(?:, | or )'[^']*')*)(?: \((--[^)]*)\))?")
 _JUDGED = re.compile(rf"(^|[.:;] )({'|'.join(_OPTIONS)})(?= must )")
 _SWITCHES = {"fibres=True": "--keep-fibres", "fibres=False": "--no-fibres"}

@@ -141,7 +141,10 @@ def _fit(facts: dict[str, Any]) -> markup.Html:
         text += f" Over the last {over} it was {markup.strong(missed)}"
         if facts["learned"] is not None:
             text += f", and {1 - facts['learned']:.0%} after learning"
-        text += "."
+        text += (
+            ". The fitness at the top of the page is what that leaves of 100 %: 100 % is exact, "
+        )
+        text += "and 0 % no better than predicting zeros."
     parts = [markup.paragraph(markup.Html(text))]
     if not _too_few(facts):
         below = (

@@ -284,6 +284,16 @@ def test_the_command_prints_a_table_and_writes_a_picture(run, tmp_path):
     assert json.loads(piped.stdout)["method"] == "gocpte"
 
 
+def test_what_a_method_refuses_is_said_in_options(run, tmp_path):
+    file = tmp_path / "data.csv"
+    csv.write_csv(table(), file)
+    args = ("--modes", "place,kind,day", "--value", "count", "--absent", "zero", "--no-rivals")
+    done = run("compare", file, *args, "--rank", 2, "--methods", "gocpt,rlst", "--json")
+    assert done.returncode == 0, done.stderr
+    (refused,) = (r["refused"] for r in map(json.loads, done.stdout.splitlines()) if r["refused"])
+    assert "so --absent zero does not go with it; use --method online_cpd or cp_stream" in refused
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

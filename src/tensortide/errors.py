@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-from tensortide.wording import written
-
 #: What Arrow raises of its own: ArrowInvalid, ArrowTypeError, ArrowKeyError and
 #: ArrowNotImplementedError are these, and dates out of Python's range overflow.
 ARROW_ERRORS = (ValueError, TypeError, KeyError, NotImplementedError, OverflowError)
@@ -67,6 +65,8 @@ class SolveError(TensortideError, ArithmeticError):
 
     def named(self, mode: str, label: object) -> SolveError:
         """Return the same error with the mode's name and the row's label in the sentence."""
+        from tensortide.wording import written
+
         error = SolveError(self.reason, mode=self.mode, position=self.position)
         error.args = (f"mode {mode!r}, label {written(label)}: {self.reason}",)
         return error

@@ -105,8 +105,8 @@ def compare(
     leading share `start` of the steps is the preparation.  A tenth of the later cells (`hold_out`)
     is never learned, to judge by, unless the preparation has no hole.  `methods` is a name of
     ``tensortide.METHODS`` or some of them, one with " (paper)" is with the paper's prior and one
-    with " (fibres)" with a memory of fibres; None: all.  Rivals are the last value and the mean of the
-    same fibre, its value a season ago, and additive effects of the labels.
+    with " (fibres)" with a memory of fibres; None: all.  Rivals are the last value and the mean of
+    the same fibre, its value a season ago, and additive effects of the labels.
 
     >>> import numpy as np, tensortide as tt
     >>> days = np.datetime64("2026-01-05") + np.arange(40).repeat(6)

@@ -25,7 +25,7 @@ def test_a_crash_while_a_run_is_replaced_leaves_the_old_or_the_new(tmp_path, met
         fresh.track(source, step_by="reported")
         new = fingerprint(fresh.model)
     seen = []
-    for left in range(0, 200, 3):
+    for left in range(0, 200, 5):
         with tt.Tracker.open(tmp_path / "run") as run:
             run._ledger.db = CrashingDatabase(run._ledger.db, left, after=bool(left % 2))
             with contextlib.suppress(Crash):

@@ -284,6 +284,16 @@ def test_the_command_prints_a_table_and_writes_a_picture(run, tmp_path):
     assert json.loads(piped.stdout)["method"] == "gocpte"
 
 
+def test_what_a_method_refuses_is_said_in_options(run, tmp_path):
+    file = tmp_path / "data.csv"
+    csv.write_csv(table(), file)
+    args = ("--modes", "place,kind,day", "--value", "count", "--absent", "zero", "--no-rivals")
+    done = run("compare", file, *args, "--rank", 2, "--methods", "gocpt,rlst", "--json")
+    assert done.returncode == 0, done.stderr
+    (refused,) = (r["refused"] for r in map(json.loads, done.stdout.splitlines()) if r["refused"])
+    assert "so --absent zero does not go with it; use --method online_cpd or cp_stream" in refused
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -293,7 +303,9 @@ def test_the_command_prints_a_table_and_writes_a_picture(run, tmp_path):
         (["--step-by", "hour"], "no column 'hour'"),
         (["--step-by", "count"], "has the values"),
         (["--methods", "CPStream"], "did you mean 'cp_stream'"),
-        (["--step-by", "place", "--absent", "void"], "absent must be"),
+        (["--step-by", "place", "--absent", "void"], "--absent must be"),
+        (["--start", "1"], "no step is left"),
+        (["--start", "1"], "such as --start 0.5, or --start 0 to prepare on the first step alone"),
     ],
 )
 def test_mistakes_are_one_sentence(run, tmp_path, change, message):
@@ -305,6 +317,21 @@ def test_mistakes_are_one_sentence(run, tmp_path, change, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_one_method_may_be_given_by_its_name_alone():
+    words = {"rank": 2, "modes": ["place", "kind", "day"], "value": "count", "rivals": False}
+    words |= {"step_by": "day", "progress": False}
+    (row,) = tt.compare(table(), methods="gocpte", **words).rows
+    assert row.method == "gocpte"
+    (same,) = tt.compare(table(), methods=["gocpte"], **words).rows
+    assert same.errors == row.errors
+    with pytest.raises(tt.InputError, match="no method 'gocpta'; did you mean 'gocpt"):
+        tt.compare(table(), methods="gocpta", **words)
+    with pytest.raises(tt.InputError, match="methods are given by their names"):
+        tt.compare(table(), methods=[tt.gocpt()], **words)
+    with pytest.raises(tt.InputError, match="start=1 .*, and no step is left"):
+        tt.compare(table(), start=1, **words)
 
 
 def test_reproduce_writes_results_tables_and_figures(run, tmp_path):

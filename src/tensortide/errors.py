@@ -34,6 +34,10 @@ class InputError(TensortideError, ValueError):
     """The data, a label or a parameter is not what it has to be."""
 
 
+class TooFewError(InputError):
+    """The first data are too few for what is asked of them; with more of them it could be done."""
+
+
 class NotFittedError(TensortideError, AttributeError):
     """The model was asked before it had seen any data."""
 
@@ -61,6 +65,8 @@ class SolveError(TensortideError, ArithmeticError):
 
     def named(self, mode: str, label: object) -> SolveError:
         """Return the same error with the mode's name and the row's label in the sentence."""
+        from tensortide.wording import written
+
         error = SolveError(self.reason, mode=self.mode, position=self.position)
-        error.args = (f"mode {mode!r}, label {label!r}: {self.reason}",)
+        error.args = (f"mode {mode!r}, label {written(label)}: {self.reason}",)
         return error

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensortide.arrays import AnyArray, Flags, Floats, Positions, Shape
-from tensortide.errors import InputError, TensortideError
+from tensortide.errors import InputError, TensortideError, TooFewError
 
 LARGEST_VALUE = 1e100  # squares of larger numbers leave the range of a double
 LARGEST_RANK = 1000
@@ -32,7 +32,7 @@ def check_rank(rank: Any) -> int:
 def check_rank_for(rank: int, n_entries: int) -> None:
     """Refuse to prepare more components than there are entries."""
     if rank > n_entries:
-        raise InputError(
+        raise TooFewError(
             f"rank {rank} is larger than sensible for {n_entries} "
             f"{'entry' if n_entries == 1 else 'entries'}; prepare with more data or a smaller rank."
         )

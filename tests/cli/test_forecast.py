@@ -82,7 +82,7 @@ def test_files_and_pictures(run, tracked):
         ("run", ["--steps", "1", "-o", "x.xlsx"], "must end with .csv, .parquet, .arrow, .png"),
         ("run", ["--steps", "1", "--where", "age=1", "-o", "x.png"], "--where goes with a table"),
         ("run", ["--steps", "0", "-o", "x.png"], "steps must be a whole number from 1 on"),
-        ("paper", ["--steps", "1"], "a run tracked with --prior learned"),
+        ("paper", ["--steps", "1"], "made with --prior paper, which sees nothing ahead"),
         ("none", ["--steps", "1"], "there is no run here"),
     ],
 )

@@ -112,6 +112,30 @@ def test_a_run_that_has_learned_nothing_takes_other_options(run, tmp_path):
     assert run(*words, "--rank", "1", "--first", "3").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "helps"),
+    [
+        ("a,1,1\na,2,2\n", ["--step-by", "day"], "--first 10,"),
+        ("a,1,1\na,2,2\n", ["--step-by", "day", "--rank", "60"], "--first 61,"),
+        ("a,1,1\na,2,2\n", ["--step-by", "day", "--first", "9"], ""),  # there are no more
+        ("a,1,1\na,2,2\n", ["--step-files"], ""),
+        ("a,1,-1\nb,2,2\n" * 9, ["--step-rows", "9", "--loss", "gamma"], ""),  # not too few
+    ],
+)
+def test_learning_more_steps_together_is_advised_where_it_helps(run, tmp_path, text, words, helps):
+    (tmp_path / "a.csv").write_text("place,day,count\n" + text)
+    failed = run("track", str(tmp_path / "a.csv"), "--into", str(tmp_path / "run"), *words)
+    assert failed.returncode == 2
+    assert ("--first" in said(failed)) is bool(helps)
+    assert helps in said(failed)
+    if not helps and "gamma" not in words:
+        assert "a smaller rank" in said(failed)
+    (tmp_path / "b.csv").write_text("place,day,count\nb,3,1\n")
+    if "--step-files" in words:  # now there is another step
+        files = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+        assert "--first 10" in said(run("track", *files, "--into", str(tmp_path / "run"), *words))
+
+
 @pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_events_of_a_cell_add_up_where_they_can(run, tmp_path, method):
     first = "".join(f"{p},{d}\n" for p in "abc" for d in (1, 2, 3) for _ in range(9))
@@ -143,11 +167,13 @@ def test_records_that_are_dropped_are_told(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rank", "7"], "begun with rank 2, not 7"),
-        (["--method", "gocpt"], "begun with method 'gocpte', not 'gocpt'"),
-        (["--modes", "place,date"], "modes"),
-        (["--value", "reported"], "value 'count', not 'reported'"),
-        (["--absent", "zero"], "absent 'missing', not 'zero'"),
+        (["--rank", "7"], "begun with --rank 2, not 7"),
+        (["--method", "gocpt"], "begun with --method gocpte, not gocpt"),
+        (["--modes", "place,date"], "--modes place,age,date, not place,date"),
+        (["--value", "reported"], "--value count, not reported"),
+        (["--absent", "zero"], "--absent missing, not zero"),
+        (["--prior", "paper"], "begun with --prior learned, not paper"),
+        (["--keep-fibres"], "begun with --no-fibres, not --keep-fibres"),
         (["--step-rows", "10"], "takes one step for each reported"),
     ],
 )
@@ -155,7 +181,8 @@ def test_options_that_differ_from_the_run_are_refused(run, tracked, words, messa
     done = run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *words)
     assert done.returncode == 2
     assert message in said(done)
-    same = ["--rank", "2", "--method", "gocpte", "--modes", "place,age,date"]
+    same = ["--rank", "2", "--method", "gocpte", "--modes", "place,age,date", "--prior", "learned"]
+    same += ["--no-fibres"]
     assert (
         run("track", str(tracked / "a.csv"), "--into", str(tracked / "run"), *same).returncode == 0
     )
@@ -167,13 +194,19 @@ def test_options_that_differ_from_the_run_are_refused(run, tracked, words, messa
         (["nowhere.csv"], "no such file"),
         (["-", "a.csv"], "cannot be mixed"),
         (["a.csv", "--step-by", "date", "--step-rows", "3"], "not by two"),
-        (["a.csv", "--on-bad", "ignore"], "on_bad"),
+        (["a.csv", "--on-bad", "ignore"], "--on-bad must be one of"),
         (["a.csv", "--modes", "place,nix", "--value", "count"], "no column 'nix'"),
         (["a.csv", "--modes", "place,place", "--value", "count"], "twice"),
         (["a.csv", "--modes", "place,count", "--value", "count"], "both a mode and the value"),
         (["a.csv", "--step-by", "count", "--value", "count"], "has the values"),
         (["a.csv", "--method", "gocptee"], "did you mean 'gocpte'"),
-        (["a.csv", "--absent", "never"], "absent"),
+        (["a.csv", "--absent", "never"], "--absent must be one of 'missing', 'zero'"),
+        (["a.csv", "--loss", "rmse"], "--loss must be one of 'squared', 'poisson'"),
+        (["a.csv", "--loss", "rmse"], "'huber', not 'rmse'"),
+        (["a.csv", "--keep-fibres", "--prior", "paper"], "--keep-fibres goes with --prior learned"),
+        (["a.csv", "--prior", "learned", "--method", "sdt"], "--prior learned goes with 'gocpt'"),
+        (["a.csv", "--keep-fibres", "--loss", "bernoulli"], "leave --keep-fibres out"),
+        (["a.csv", "--combine", "add"], "--combine add needs the known values"),
     ],
 )
 def test_mistakes_are_a_sentence_and_leave_no_run(run, tmp_path, words, message):
@@ -345,7 +378,14 @@ def test_info_components_predict_and_check(run, tracked):
     info = run("info", path)
     assert "4 place (text), 3 age (integer), 12 date (date)" in info.stdout
     assert "a.csv: 12 steps" in info.stdout
+    told = [" ".join(line.split()) for line in info.stdout.splitlines()]
+    for line in (
+        "model gocpte, rank 2, loss squared", "prior learned", "absent missing", "fibres not kept",
+        "outlook along date",
+    ):  # fmt: skip
+        assert line in told
     facts = json.loads(run("info", path, "--json").stdout)
+    assert (facts["prior"], facts["fibres"], facts["outlook"]) == ("learned", False, "date")
     assert facts["records"] == len(rows())
     found = run("components", path, "--top", "2")
     assert "weight" in found.stdout
@@ -376,7 +416,7 @@ def test_predict_answers_in_the_order_of_the_cells(run, tracked):
     (tracked / "cells.csv").write_text("date,place,age\n2027-01-03,Kiel,2\n")
     unknown = run("predict", path, cells)
     assert unknown.returncode == 2
-    assert "no label datetime.date(2027, 1, 3)" in said(unknown)
+    assert "no label 2027-01-03; pass --unknown nan" in said(unknown)
     assert lines(run("predict", path, cells, "--unknown", "nan", "--json"))[0]["predicted"] is None
     (tracked / "cells.csv").write_text("date,place,age\n2026-01-03,Kiel,old\n")
     assert "cells.csv, line 2: the label 'old'" in said(run("predict", path, cells))
@@ -468,7 +508,20 @@ def test_a_run_of_counts_has_its_loss(run, tmp_path):
     assert "loss poisson" in run("info", str(tmp_path / "run")).stdout
     other = run(*words, "--loss", "gamma")
     assert other.returncode == 2
-    assert "begun with loss 'poisson', not 'gamma'" in " ".join(other.stderr.split())
+    assert "begun with --loss poisson, not gamma" in " ".join(other.stderr.split())
     wrong = run("track", str(source), "--into", str(tmp_path / "other"), *WORDS, "--loss", "poison")
     assert wrong.returncode == 2
     assert "loss must be one of" in wrong.stderr
+
+
+def test_info_tells_a_baseline_from_what_looks_ahead(run, tmp_path):
+    source = write(tmp_path / "a.csv", rows())
+    for words, told in (
+        (["--method", "cpc_als"], ("prior paper", "fibres not kept", "outlook none with the")),
+        (["--method", "gocpt"], ("prior learned", "fibres kept", "outlook along date")),
+    ):
+        path = str(tmp_path / words[-1])
+        done = run("track", str(source), "--into", path, *WORDS, "--step-by", "reported", *words)
+        assert done.returncode == 0, done.stderr
+        said = " ".join(run("info", path).stdout.split())
+        assert all(words in said for words in told)

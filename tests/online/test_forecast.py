@@ -330,16 +330,25 @@ def test_models_that_see_nothing_ahead_say_what_to_do():
     with pytest.raises(tt.NotFittedError):
         tt.OnlineCP(2).forecast(1)
     table = records(truth(), range(10))
-    for options in ({"prior": "paper"}, {"method": "cpc_als"}):
+    cell = {name: table[name][:1] for name in ("place", "kind", "day")}
+    smooth = {"day": [tt.smooth(1)]}
+    for options, words in (
+        ({"prior": "paper"}, "made with prior='paper'.*learn the data with prior='learned'"),
+        ({"penalties": smooth, "prior": "paper"}, "made with prior='paper'"),
+        ({"penalties": smooth}, r"has penalties \(mode 'day'\).*without penalties"),
+        (
+            {"method": "cpc_als"},
+            "method 'cpc_als' is a baseline.*method='gocpt' or method='gocpte'",
+        ),
+    ):
         model = tt.OnlineCP(2, **options).fit(table)
-        with pytest.raises(tt.InputError, match="forecasts need prior='learned'"):
-            model.forecast(1)
-        with pytest.raises(tt.InputError, match="forecasts need prior='learned'"):
-            model.predict(
-                {name: table[name][:1] for name in ("place", "kind", "day")}, unknown="forecast"
-            )
+        for one in (model, model.copy()):
+            with pytest.raises(tt.InputError, match=words):
+                one.forecast(1)
+            with pytest.raises(tt.InputError, match=words):
+                one.predict(cell, unknown="forecast")
     words = {"a": ["x", "y"] * 3, "b": ["u", "u", "v", "v", "w", "w"], "value": [1.0] * 6}
-    with pytest.raises(tt.InputError, match="none of the modes a and b has dates"):
+    with pytest.raises(tt.InputError, match="none of the modes a and b has dates.*such labels"):
         tt.OnlineCP(1).fit(words).forecast(1)
 
 

@@ -122,6 +122,13 @@ def test_what_has_not_come_is_marked_as_forecast(pages, tmp_path):
     assert "forecast-figure" not in text
 
 
+def test_fitness_is_explained_where_it_is_shown(pages):
+    for name in ("full", "economy"):
+        text = " ".join((pages / f"{name}.html").read_text(encoding="utf-8").split())
+        assert "fitness before learning" in text
+        assert "100 % is exact, and 0 % no better than predicting zeros" in text
+
+
 def test_surprises_are_there_only_where_they_are_kept(pages):
     assert '<th class="number">expected</th>' in (pages / "full.html").read_text()
     assert "--keep-surprises" in (pages / "economy.html").read_text()

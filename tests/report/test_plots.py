@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,30 @@ def test_a_model_shows_itself_in_a_notebook(run):
     assert "<table" in html
     assert "not fitted" in tt.OnlineCP(2)._repr_html_()
     assert str(run.path) in run._repr_html_()
+
+
+@pytest.mark.parametrize("n_series", [1, 2, 3, 4])
+def test_every_panel_of_a_forecast_has_dates_that_can_be_read(n_series, tmp_path, monkeypatch):
+    from tensortide.report.figures import forecast
+
+    day0, drawn = np.datetime64("2026-01-05"), []
+    table = {
+        "place": np.tile([f"p{i}" for i in range(n_series)], 70),
+        "day": (day0 + np.arange(70)).repeat(n_series),
+        "count": np.arange(70.0 * n_series) % 7 + 1.0,
+    }
+    model = tt.OnlineCP(1, value="count").fit(table)
+    monkeypatch.setattr(forecast, "save_picture", lambda figure, _: drawn.append(figure))
+    forecast.draw_forecast(model, 14, None, tmp_path / "a.png", "a")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    panels = [axis for axis in figure.axes if axis.get_visible()]
+    assert len(panels) == n_series
+    for axis in panels:
+        labels = [t for t in axis.get_xticklabels() if t.get_visible() and t.get_text()]
+        ends = axis.get_xlim()
+        labels = [t for t in labels if ends[0] <= t.get_position()[0] <= ends[1]]
+        assert len(labels) >= 3
+        assert all(t.get_text().startswith("2026-") for t in labels)
+        boxes = [t.get_window_extent() for t in labels]
+        assert all(a.x1 < b.x0 for a, b in pairwise(boxes))

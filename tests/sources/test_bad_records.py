@@ -12,7 +12,7 @@ import pytest
 import tensortide as tt
 from tensortide.tracker.quarantine import write_quarantine
 from tests.models import fingerprint
-from tests.sources.samples import created, csv_text, json_text, rows, write
+from tests.sources.samples import arrow_table, created, csv_text, json_text, rows, write
 
 GOOD = rows(4)
 LINES = csv_text(GOOD).splitlines(keepends=True)
@@ -299,3 +299,40 @@ def test_numbers_with_leading_zeros_are_codes_and_stay_text(tmp_path):
     with tt.Tracker.create(tmp_path / "run", 1, modes=["code", "day"], value="count") as run:
         run.track(tmp_path / "a.csv", step_by="day")
         assert run.model.labels_["code"].tolist() == ["01234", "99999"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.arrow", "table"])
+@pytest.mark.parametrize(
+    ("loss", "value", "takes"),
+    [
+        ("poisson", -3.0, "from 0 on"),
+        ("negative_binomial", -0.5, "from 0 on"),
+        ("gamma", 0.0, "above 0"),
+        ("bernoulli", 1.5, "from 0 to 1"),
+    ],
+)
+def test_values_that_the_loss_does_not_take_are_bad_records(tmp_path, name, loss, value, takes):
+    good = [(*r[:4], float(k % 2) + (loss != "bernoulli")) for k, r in enumerate(GOOD)]
+    spoilt = [(*r[:4], value) if k == AT - 2 else r for k, r in enumerate(good)]
+    rest = [r for k, r in enumerate(good) if k != AT - 2]
+    source = arrow_table(spoilt) if name == "table" else write(tmp_path / name, spoilt)
+    line = AT if name == "a.csv" else AT - 1
+    reason = f"'count' is {value:g}, but loss '{loss}' takes values {takes}"
+    stops = pytest.raises(tt.InputError, match=f"{line}: {reason}. Nothing of this step")
+    with created(tmp_path / "run", loss=loss) as run, stops:
+        run.track(source, step_by="reported", name="t")
+    with created(tmp_path / "aside", loss=loss) as run, created(tmp_path / "b", loss=loss) as other:
+        done = run.track(source, step_by="reported", on_bad="quarantine", name="t")
+        assert (done.bad, done.records) == (1, len(rest))
+        assert [(bad.line, bad.reason) for bad in run.quarantined()] == [(line, reason)]
+        other.track(arrow_table(rest), step_by="reported")
+        assert fingerprint(run.model) == fingerprint(other.model)
+
+
+@pytest.mark.parametrize("options", [{"duplicates": "sum"}, {"combine": "add"}])
+def test_of_values_that_are_put_together_the_loss_judges_what_comes_out(tmp_path, options):
+    again = [(*r[:4], -0.25) for r in GOOD[:3]]
+    source = write(tmp_path / "a.csv", sorted([*GOOD, *again], key=lambda r: r[3]))
+    options = {"loss": "poisson", "duplicates": "sum"} | options
+    with created(tmp_path / "run", "gocpt", **options) as run:
+        assert run.track(source, step_by="reported").records == len(GOOD) + 3

@@ -150,3 +150,12 @@ def test_a_new_run_has_the_tables_that_migrations_lead_to(old, tmp_path):
     tt.Tracker.create(tmp_path / "new", 2, modes=["a", "b"], value="v").close()
     tt.Tracker.open(old / "economy").close()
     assert tables(tmp_path / "new") == tables(old / "economy")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_old_run_says_why_it_has_no_forecast(old, name):
+    said = "has penalties" if name == "counts" else "begun by an earlier version"
+    with tt.Tracker.open(old / name, read_only=True) as run:
+        for model in (run.model, run.model.copy()):
+            with pytest.raises(tt.InputError, match=said):
+                model.forecast(3)

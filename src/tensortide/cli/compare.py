@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tensortide.errors import InputError
+from tensortide.wording import in_options
 
 if TYPE_CHECKING:
     from tensortide.experiments.compare_result import Result
@@ -95,6 +96,8 @@ def compare(
     for guess in guessed:
         print(f"guessed {guess}", file=sys.stderr)
     found = contest(task, names, rivals=rivals, guessed=guessed, tell=_tell)
+    for result in found.rows:
+        result.refused = None if result.refused is None else in_options(result.refused)
     if as_json:
         for result in found.rows:
             print(json.dumps(asdict(result)))

@@ -55,14 +55,11 @@ def forecast(
         raise InputError(f"{out}: the file must end with {', '.join(most)} or {last}.")
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
-    try:
-        if out is not None and out.suffix.lower() in PICTURES:
-            _draw(model, steps, mode, where, out, f"forecast of {run.resolve().name}")
-            return
-        chosen = _chosen(model._require_model().modes, where or ())
-        found = model.forecast(steps, mode, where=chosen)
-    except InputError as error:
-        raise InputError(_in_words_of_the_command(str(error))) from None
+    if out is not None and out.suffix.lower() in PICTURES:
+        _draw(model, steps, mode, where, out, f"forecast of {run.resolve().name}")
+        return
+    chosen = _chosen(model._require_model().modes, where or ())
+    found = model.forecast(steps, mode, where=chosen)
     if out is not None:
         tell_written(found, out)
     elif as_json:
@@ -81,23 +78,6 @@ def _draw(
         raise InputError("a picture shows the largest series; --where goes with a table.")
     draw_forecast(model, steps, mode, out, title)
     print(f"{out}: {counted(steps, 'step')} ahead", file=sys.stderr)
-
-
-def _in_words_of_the_command(sentence: str) -> str:
-    """Name options where the library names arguments."""
-    words = {
-        "for example mode='": "for example --mode '",
-        "choose labels of other modes with where=, ask for fewer steps, or raise max_cells above": (
-            "choose labels with --where MODE=LABEL, or ask for fewer steps; at most"
-        ),
-        "`where`": "--where",
-        "predict with unknown='forecast'": "predict --unknown forecast",
-        "give its labels in place of steps": "say how far with --steps",
-        "prior='learned', with": "a run tracked with --prior learned, with",
-    }
-    for theirs, ours in words.items():
-        sentence = sentence.replace(theirs, ours)
-    return sentence
 
 
 def _chosen(modes: Modes, where: Sequence[str]) -> dict[str, list[Any]] | None:

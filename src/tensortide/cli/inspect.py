@@ -39,10 +39,13 @@ def show_info(run: Path, *, as_json: bool) -> None:
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     modes = ", ".join(f"{m['size']:,} {m['name']} ({m['kind']})" for m in facts["modes"])
-    loss = "" if facts["loss"] == "squared" else f", loss {facts['loss']}"
     rows = [
         ("run", facts["run"]),
-        ("model", f"{facts['method']}, rank {facts['rank']}{loss}"),
+        ("model", f"{facts['method']}, rank {facts['rank']}, loss {facts['loss']}"),
+        ("prior", facts["prior"]),
+        ("absent", facts["absent"]),
+        ("fibres", "kept" if facts["fibres"] else "not kept"),
+        ("outlook", _outlook(facts)),
         ("labels", modes or "none yet"),
         ("steps", f"{facts['steps']:,}"),
         ("records", f"{facts['records']:,}" + (f", {facts['bad']:,} bad" if facts["bad"] else "")),
@@ -67,6 +70,15 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("", f"and {len(facts['sources']) - 5} more sources before"))
     rows.append(("on the disk", f"{facts['bytes'] / 1e6:.1f} MB"))
     return rows
+
+
+def _outlook(facts: dict[str, Any]) -> str:
+    """Say along which mode can be forecast."""
+    if facts["outlook"] is not None:
+        return f"along {facts['outlook']}"
+    if facts["prior"] == "paper":
+        return "none with the paper's prior"
+    return "none: no mode has dates, times or numbers" if facts["modes"] else "none yet"
 
 
 def show_components(run: Path, *, top: int, as_json: bool, out: Path | None) -> None:

@@ -17,6 +17,7 @@ from tensortide.cli.nowcast import nowcast
 from tensortide.cli.options import AsJson, RunFolder, TableFile
 from tensortide.cli.predict import predict
 from tensortide.errors import TensortideError
+from tensortide.wording import in_options
 
 app = typer.Typer(
     name="tensortide",
@@ -294,7 +295,7 @@ def reproduce(
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"tensortide: {message}", file=sys.stderr)
+    print(f"tensortide: {in_options(str(message))}", file=sys.stderr)
 
 
 # Typer may carry its own copy of click: usage errors are known by a child that Typer exports.
@@ -317,7 +318,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except TensortideError as error:
-        print(f"tensortide: {error}", file=sys.stderr)
+        print(f"tensortide: {in_options(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except _UsageError as error:
         if told := _usage(error):

@@ -37,18 +37,13 @@ def predict(
     import pyarrow as pa
 
     from tensortide.cli.table_file import tell_written, write_csv
-    from tensortide.errors import InputError
     from tensortide.sources.cells import read_cells
     from tensortide.tracker.tracker import Tracker
 
     with Tracker.open(run, read_only=True) as tracker:
         model = tracker.model
     table = read_cells(model._require_model().modes, cells)
-    try:
-        values = model.predict(table, unknown=cast("Unknown", unknown))
-    except InputError as error:
-        words = str(error).replace("pass unknown='nan'", "say --unknown nan")
-        raise InputError(words.replace("unknown='forecast'", "--unknown forecast")) from None
+    values = model.predict(table, unknown=cast("Unknown", unknown))
     answer = table.append_column("predicted", pa.array(values))
     if unknown == "forecast":
         never = np.isnan(model.predict(table, unknown="nan"))

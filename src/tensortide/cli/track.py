@@ -191,24 +191,34 @@ def _sample(
 def _check_same(tracker: Tracker, asked: ModelOptions, into: Path) -> None:
     """Refuse options that differ from what the run was begun with."""
     from tensortide.core.losses.standard import loss_for
-    from tensortide.methods.registry import by_name, method_for
+    from tensortide.methods.registry import method_for
 
-    params = tracker.params
+    has = tracker.settled
     differences = []
     for name, given in asdict(asked).items():
-        has = params[name]
-        if given is None or (name == "value" and params["duplicates"] == "count"):
+        if given is None or (name == "value" and has["duplicates"] == "count"):
             continue
         parts = {"method": method_for, "loss": loss_for}
-        same = parts[name](given) == has if name in parts else given == has
-        if not same:
-            before = by_name(has) if name == "method" else getattr(has, "name", has)
-            differences.append(f"{name} {before!r}, not {given!r}")
+        if (parts[name](given) if name in parts else given) != has[name]:
+            differences.append(_differs(name, has[name], given))
     if differences:
         raise InputError(
             f"{into}: the run was begun with {'; '.join(differences)}. Leave the options out to go "
             "on with it, or begin another run with another --into."
         )
+
+
+def _differs(name: str, has: Any, given: Any) -> str:
+    """Say in the words of the options what a run has and what was asked for."""
+    from tensortide.methods.registry import by_name
+
+    if name == "fibres":
+        words = {True: "--keep-fibres", False: "--no-fibres"}
+        return f"{words[has]}, not {words[given]}"
+    if name == "modes":
+        return f"--modes {','.join(has)}, not {','.join(given)}"
+    before = by_name(has) if name == "method" else getattr(has, "name", has)
+    return f"--{name} {before}, not {given}"
 
 
 def _steps(tracker: Tracker) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tensortide.arrays import AnyArray, Flags, Positions
 from tensortide.errors import InputError
+from tensortide.wording import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,7 +175,7 @@ class NamedLabels:
             return [time.date() for time in labels]
         raise InputError(
             f"mode {mode!r} has {self.kind} labels, but column {mode!r} now holds "
-            f"{column.kind} labels, for instance {labels[0]!r}."
+            f"{column.kind} labels, for instance {written(labels[0])}."
         )
 
     def append(self, fresh: Sequence[Any]) -> None:

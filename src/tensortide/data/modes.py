@@ -20,6 +20,7 @@ from tensortide.data.labels import Labels, NamedLabels, PositionLabels
 from tensortide.data.tables import Table, is_table
 from tensortide.errors import InputError
 from tensortide.validate import check_array, check_order, check_positions
+from tensortide.wording import written
 
 if TYPE_CHECKING:
     from tensortide.core.tensor.dense_box import DenseBox
@@ -176,7 +177,7 @@ class Modes:
         if isinstance(labels, NamedLabels):
             encoded = labels.encode(Table({name: wanted}).labels(name), name)
             if encoded.fresh:
-                raise InputError(f"mode {name!r} has no label {encoded.fresh[0]!r}.")
+                raise InputError(f"mode {name!r} has no label {written(encoded.fresh[0])}.")
             return encoded.positions
         positions = np.asarray(wanted)
         if positions.dtype.kind not in "iu":
@@ -378,7 +379,7 @@ class Modes:
                 continue
             encoded = labels.encode(table.labels(name), name)
             if encoded.fresh and not unknown_is_nan:
-                shown = ", ".join(repr(label) for label in encoded.fresh[:5])
+                shown = ", ".join(written(label) for label in encoded.fresh[:5])
                 more = f" and {len(encoded.fresh) - 5} more" if len(encoded.fresh) > 5 else ""
                 ahead = (
                     "" if labels.kind in ("text", "boolean") else ", unknown='forecast' for values"

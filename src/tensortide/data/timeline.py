@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortide.arrays import AnyArray, Positions
+from tensortide.arrays import AnyArray, Flags, Positions
 from tensortide.core.steps.horizons import SEASONS, Sight
 from tensortide.core.steps.outlook import RECENT, Neighbours
 from tensortide.data.labels import DTYPES, Labels
@@ -28,6 +28,8 @@ LONGEST = 400  # steps of a season, at most
 MOST = 5  # seasons that come from the labels
 USUAL = (7, 12, 24, 52)  # steps of a season where labels say nothing
 HOUR = 3_600_000_000  # microseconds
+WEEKS = 4  # whole weeks of daily labels after which a day of the week without any is closed
+DAILY = 0.8  # share of the days of the week that are not closed which have labels then, at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,32 @@ class Timeline:
         ago = np.where(self.numbers[found] == wanted, self.places[found], -1)
         return Neighbours(recent, ago)
 
+    def open_days(self) -> Flags:
+        """Tell for each day of the week (a number modulo 7) whether it can have a label.
+
+        All can, until `WEEKS` whole weeks of daily labels are known; then those that have one.
+        """
+        opened = np.bincount(self.numbers % 7, minlength=7) > 0
+        weeks = int(self.numbers[-1] - self.numbers[0] + 1) / 7
+        daily = self.kind == "date" and not self.monthly and self.unit < 7
+        if daily and weeks >= WEEKS and len(self.numbers) >= DAILY * weeks * opened.sum():
+            return opened
+        return np.ones(7, bool)
+
+    def moves(self, steps: int) -> list[int]:
+        """Return how far the next labels are from the newest one: closed days are stepped over."""
+        opened = self.open_days()
+        if opened.all():
+            return [self.unit * step for step in range(1, steps + 1)]
+        week = [day for day in range(1, 8) if opened[(int(self.numbers[-1]) + day) % 7]]
+        return [7 * (step // len(week)) + week[step % len(week)] for step in range(steps)]
+
+    def is_next(self, number: int) -> bool:
+        """Tell whether a number is not beyond the next label."""
+        return number - int(self.numbers[-1]) <= self.moves(1)[0]
+
     def horizon(self, number: int) -> int:
-        """Return how many steps a number lies ahead of the newest label."""
+        """Return how many steps a number lies ahead of the newest label, closed days too."""
         return max(-((int(self.numbers[-1]) - number) // self.unit), 1)
 
     def season_numbers(self, numbers: Positions, horizon: int) -> Positions:
@@ -119,9 +145,9 @@ class Timeline:
         return Sight(horizon=horizon, recent=recent, seasons=seasons, known=known)
 
     def labels_ahead(self, labels: Labels, steps: int) -> list[Any]:
-        """Return the next labels after the newest one, in the usual distance."""
+        """Return the next labels after the newest one, in the usual distance, on open days."""
         last, newest = int(self.numbers[-1]), labels.label(int(self.places[-1]))
-        moves = [self.unit * step for step in range(1, steps + 1)]
+        moves = self.moves(steps)
         if self.kind not in DATED:
             if last + moves[-1] >= 2**63:
                 raise InputError(f"{steps:,} steps after {newest} numbers end; ask for fewer.")

@@ -90,7 +90,7 @@ def compare(
     step_by: str | None = None,
     rank: int = 5,
     start: float = 0.5,
-    methods: Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     rivals: bool = True,
     absent: Absent = "missing",
     duplicates: Duplicates = "last",
@@ -103,10 +103,10 @@ def compare(
     Each batch is predicted, then learned.  Records are a table or the path of files; a step is
     each value of the column `step_by`: without it the only mode of dates, else the last mode.  The
     leading share `start` of the steps is the preparation.  A tenth of the later cells (`hold_out`)
-    is never learned, to judge by, unless the preparation has no hole.  `methods` are some names of
-    ``tensortide.METHODS``, a name with " (paper)" is with the paper's prior and one with
-    " (fibres)" with a memory of fibres; None: all.  Rivals are the last value and the mean of the
-    same fibre, its value a season ago, and additive effects of the labels.
+    is never learned, to judge by, unless the preparation has no hole.  `methods` is a name of
+    ``tensortide.METHODS`` or some of them, one with " (paper)" is with the paper's prior and one
+    with " (fibres)" with a memory of fibres; None: all.  Rivals are the last value and the mean of
+    the same fibre, its value a season ago, and additive effects of the labels.
 
     >>> import numpy as np, tensortide as tt
     >>> days = np.datetime64("2026-01-05") + np.arange(40).repeat(6)
@@ -141,6 +141,11 @@ def task_of(
     for name, most in (("start", 1.0), ("hold_out", 0.9)):
         if settings[name] is not None and not 0.0 <= settings[name] <= most:
             raise InputError(f"{name} must lie in [0, {most:g}], not {settings[name]!r}.")
+    if settings["start"] == 1.0:
+        raise InputError(
+            "start=1 makes all steps the preparation, and no step is left to be predicted; take a "
+            "smaller share, such as start=0.5, or start=0 to prepare on the first step alone."
+        )
     check_columns_differ(table.column_names)
     if not table.num_rows:
         raise InputError("there are no records.")
@@ -159,10 +164,13 @@ def task_of(
     return task, tuple(said)
 
 
-def contenders(methods: Sequence[str] | None) -> list[str]:
+def contenders(methods: str | Sequence[str] | None) -> list[str]:
     """Return the methods to run, all by default; refuse a name that there is not."""
+    methods = [methods] if isinstance(methods, str) else methods
     names = list(CONTENDERS) if methods is None else list(methods)
     for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"methods are given by their names, such as 'gocpt', not {name!r}.")
         method_named(method_of(name))
     if not names:
         raise InputError("there is no method to compare; leave methods out for all of them.")
@@ -171,7 +179,7 @@ def contenders(methods: Sequence[str] | None) -> list[str]:
 
 def contest(
     task: Task,
-    methods: Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     *,
     rivals: bool = True,
     guessed: tuple[str, ...] = (),

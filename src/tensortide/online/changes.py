@@ -17,6 +17,7 @@ from tensortide.data.modes import Arrival, Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Absorbed, Store
 from tensortide.errors import InputError
+from tensortide.wording import written
 
 if TYPE_CHECKING:
     from tensortide.core.tensor.dense_box import AnyEntries
@@ -183,7 +184,7 @@ def _without(modes: Modes, store: Store, retract: Positions) -> Store:
     unknown = store.unknown(cells)
     if len(unknown):
         labels = (
-            f"{name} {known.label(int(position))!r}"
+            f"{name} {written(known.label(int(position)))}"
             for name, known, position in zip(modes.names, modes.labels, unknown[0], strict=True)
         )
         raise InputError(

@@ -78,11 +78,6 @@ def mode_ahead(model: Model, mode: str | int | None) -> int:
     """Return the mode along which is forecast; say what to do where there is none or a choice."""
     names, kinds = model.modes.names, [labels.kind for labels in model.modes.labels]
     along = None if mode is None else model.modes.index(mode)
-    if not model.learned:
-        raise InputError(
-            "this model has the paper's prior, which sees nothing ahead; forecasts need "
-            "prior='learned', with method 'gocpt' or 'gocpte'."
-        )
     if along is not None and kinds[along] not in ORDERED:
         raise InputError(
             f"mode {names[along]!r} has {kinds[along]} labels, which no label comes next to; "
@@ -92,7 +87,8 @@ def mode_ahead(model: Model, mode: str | int | None) -> int:
     if line is None:
         raise InputError(
             f"none of the modes {listed(names)} has dates, times or whole numbers as labels, so "
-            "there is no next one to forecast."
+            "there is no next one to forecast; learn the data with such labels (dates as "
+            "2026-01-31)."
         )
     if grown and along not in (None, line.mode):
         raise InputError(

@@ -56,9 +56,9 @@ class Outlook:
     def values(self, cells: Positions, label: Any) -> Floats:
         """Return the values of cells at a label ahead; their position in the mode is not read."""
         number = self.line.number([label])
-        horizon = self.line.horizon(int(number[0]))
-        if horizon == 1:
+        if self.line.is_next(int(number[0])):
             return self._next(cells, label)
+        horizon = self.line.horizon(int(number[0]))
         mixed, recalling = self._weigh(min(horizon, FARTHEST))
         sight = self.line.sight(number, horizon)
         found = sight.candidates(self._rows, self._mean[None])[0]

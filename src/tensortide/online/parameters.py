@@ -93,6 +93,12 @@ class Parameters:
         method = method_for(self.method)
         return compose(method, self.loss, self.penalties, self.absent, self.prior, modes)
 
+    def _settled(self) -> dict[str, Any]:
+        """Return the parameters, with what None stands for where the method decides."""
+        method = self._compose()
+        prior = "learned" if method.learned else "paper"
+        return self.get_params() | {"prior": prior, "fibres": self._keeps_fibres(method)}
+
     def _keeps_fibres(self, method: Method) -> bool:
         """Tell whether a model remembers fibres."""
         wanted = method.keeps_history if self.fibres is None else self.fibres

@@ -191,4 +191,5 @@ def rebuild(
     )  # fmt: skip
     estimator.info_ = Info(step=facts["n_steps"], entries=0)
     estimator._used = estimator.get_params()
+    estimator._before_priors = "prior" not in facts["params"]
     return estimator

@@ -13,6 +13,7 @@ from tensortide.errors import InputError, NotFittedError
 from tensortide.methods.registry import by_name
 from tensortide.online.parameters import Parameters
 from tensortide.validate import check_choice, check_count
+from tensortide.wording import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,7 @@ class ReadOnlyModel(Parameters):
 
     _model: Model | None
     _used: dict[str, Any]
+    _before_priors: bool = False  # read from a file of a version that knew no learned priors
     info_: Info
 
     @classmethod
@@ -56,6 +58,7 @@ class ReadOnlyModel(Parameters):
         for name, value in estimator.get_params().items():
             setattr(view, name, value)
         view._model, view._used, view.info_ = estimator._model, estimator._used, estimator.info_
+        view._before_priors = estimator._before_priors
         return view
 
     def predict(self, cells: Any, *, unknown: Unknown = "error", scale: Scale = "mean") -> Floats:
@@ -73,7 +76,7 @@ class ReadOnlyModel(Parameters):
         if unknown == "forecast":
             from tensortide.online.forecast import forecast_cells
 
-            values = forecast_cells(model, cells)[0]
+            values = forecast_cells(self._require_outlook(), cells)[0]
             return model.method.loss.mean(values) if scale == "mean" else values
         positions = model.modes.cells(cells, unknown_is_nan=unknown == "nan")
         lost = positions[:, 0] < 0
@@ -110,7 +113,7 @@ class ReadOnlyModel(Parameters):
         """
         from tensortide.online.forecast import forecast_table
 
-        return forecast_table(self._require_model(), steps, mode, where, max_cells)
+        return forecast_table(self._require_outlook(), steps, mode, where, max_cells)
 
     def surprise(self, records: Any, *, mode: int | str = -1, mask: Any = None) -> pa.Table:
         """Say how likely each value of a batch is before it is learned; nothing is learned.
@@ -138,8 +141,8 @@ class ReadOnlyModel(Parameters):
         for name, fresh in zip(model.modes.names, arrival.fresh, strict=True):
             if len(fresh):
                 raise InputError(
-                    f"mode {name!r} has no label {next(iter(fresh))!r}; score takes labels that "
-                    "the model has seen."
+                    f"mode {name!r} has no label {written(next(iter(fresh)))}; score takes labels "
+                    "that the model has seen."
                 )
         if not len(arrival.values):
             raise InputError("there are no cells to score.")
@@ -242,7 +245,7 @@ class ReadOnlyModel(Parameters):
         other = OnlineCP(**self.get_params())
         if self._model is not None:
             other._model, other.info_ = self._model.copy(), self.info_
-            other._used = dict(self._used)
+            other._used, other._before_priors = dict(self._used), self._before_priors
         return other
 
     def save(self, path: str | Path) -> None:
@@ -288,6 +291,15 @@ class ReadOnlyModel(Parameters):
             mask=mask,
             append_along=modes.index(mode),
         )
+
+    def _require_outlook(self) -> Model:
+        """Return the model if it sees anything ahead; else say what keeps it from that."""
+        model = self._require_model()
+        if not model.learned:
+            from tensortide.online.no_outlook import no_outlook
+
+            raise InputError(no_outlook(model.method, self._used, former=self._before_priors))
+        return model
 
     def _require_model(self) -> Model:
         if self._model is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensortide.data.arrow import plain_column
-from tensortide.errors import FileError, InputError
+from tensortide.errors import ARROW_ERRORS, FileError, InputError
 from tensortide.sources.bytestream import complaints, file_digest
 from tensortide.sources.columns import BadRecord, ColumnSpec, Piece, piece_of
 from tensortide.sources.resume import KnownPlaces, ResumeAt, Verdict
@@ -205,7 +206,7 @@ def judge_records(table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
     table = pa.table({name: plain_column(name, table[name]) for name in wanted.names})
     n_records = table.num_rows
     numbers = np.arange(first + 1, first + n_records + 1)
-    wrong = np.zeros(n_records, bool)
+    wrong, misfits = np.zeros(n_records, bool), np.zeros(n_records, bool)
     reasons: list[tuple[str, Any]] = []
     for name in wanted.names:
         column = table[name]
@@ -215,14 +216,18 @@ def judge_records(table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
             finite = pc.fill_null(pc.is_finite(column), True).to_numpy()
             if not finite.all():
                 reasons.append((f"{name!r} is not finite", ~finite))
-    for _, flags in reasons:
+        if name == wanted.value and wanted.bounded:
+            values = _numbers(column)
+            misfits = wanted.excludes(values)
+    for flags in (misfits, *(flags for _, flags in reasons)):
         wrong |= flags
     if not wrong.any():
         columns = {n: table[n] for n in wanted.names}
         return piece_of(columns, numbers, numbers - 1, numbers, [], int(numbers[-1]))
     bad = []
     for row in np.flatnonzero(wrong):
-        reason = next(why for why, flags in reasons if flags[row])
+        found = (why for why, flags in reasons if flags[row])
+        reason = next(found, None) or wanted.misfit(values[row])
         number = int(numbers[row])
         text = _record_text(table, int(row))
         bad.append(BadRecord(line=number, end=number, reason=reason, text=text))
@@ -230,6 +235,15 @@ def judge_records(table: pa.Table, wanted: ColumnSpec, first: int) -> Piece:
     kept = numbers[~wrong]
     columns = {n: good[n] for n in wanted.names}
     return piece_of(columns, kept, kept - 1, kept, bad, int(numbers[-1]))
+
+
+def _numbers(column: pa.ChunkedArray) -> Any:
+    """Return values as floats, NaN where there is none; what is no number is judged later."""
+    import pyarrow as pa
+
+    with suppress(*ARROW_ERRORS):
+        return column.cast(pa.float64()).to_numpy()
+    return np.full(len(column), np.nan)
 
 
 def _record_text(table: pa.Table, row: int) -> str:

@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tensortide.core.losses.standard import allowed_values
 from tensortide.legacy import FormerTuple
 from tensortide.wording import short
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tensortide.core.losses.standard import Loss
 
 #: Helper columns of a piece: the line (or record) number, where the record begins, where it ends.
 LINE, START, END = "\0line", "\0start", "\0end"
@@ -32,10 +35,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """Label columns with their kinds, and the column of values (None: records are counted)."""
+    """Label columns with their kinds, and the column of values (None: records are counted).
+
+    With a `loss` each value has to be one that it takes; without, they are judged together later.
+    """
 
     kinds: Mapping[str, str]
     value: str | None
+    loss: Loss | None = None
 
     @property
     def names(self) -> list[str]:
@@ -54,8 +61,28 @@ class ColumnSpec:
         if given is None or given == "":
             raise ValueError(f"{name!r} is missing")
         if name == self.value:
-            return _number(name, given)
+            number = _number(name, given)
+            if self.excludes(number):
+                raise ValueError(self.misfit(number))
+            return number
         return _label(name, given, self.kinds[name])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the loss excludes any values."""
+        return self.loss is not None and self.loss.least > -math.inf
+
+    def excludes(self, values: Any) -> Any:
+        """Tell of a value, or an array of them, whether the loss excludes it."""
+        if self.loss is None:
+            return False
+        return (values < self.loss.least) | (values > self.loss.most)
+
+    def misfit(self, number: float) -> str:
+        """Say what is wrong with a value that the loss excludes."""
+        assert self.loss is not None
+        takes = f"loss {self.loss.name!r} takes values {allowed_values(self.loss)}"
+        return f"{self.value!r} is {number:g}, but {takes}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -118,7 +118,11 @@ def _good(table: pa.Table, wanted: ColumnSpec, n_records: int) -> bool:
 
     if table.num_rows != n_records or any(table[name].null_count for name in wanted.names):
         return False
-    return wanted.value is None or bool(pc.all(pc.is_finite(table[wanted.value])).as_py())
+    if wanted.value is None:
+        return True
+    values = table[wanted.value]
+    fits = not (wanted.bounded and wanted.excludes(values.to_numpy()).any())
+    return fits and bool(pc.all(pc.is_finite(values)).as_py())
 
 
 def _one_by_one(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensortide.core.losses.standard import Loss, loss_for
 from tensortide.data.superseded import superseded
-from tensortide.errors import FileError, InputError, TensortideError
+from tensortide.errors import FileError, InputError, TensortideError, TooFewError
 from tensortide.online.info import Info
 from tensortide.sources.columnar import ColumnarFeed
 from tensortide.sources.columns import BadRecord, ColumnSpec
@@ -80,6 +82,7 @@ class Follower:
         changed: str = "stop", growing: bool = False,
     ) -> None:  # fmt: skip
         self.tracker, self.roles, self.quarantine = tracker, roles, quarantine
+        self._wanted = replace(roles.wanted, loss=_judging_loss(tracker.params))
         self._first, self._changed, self._growing = first, changed, growing
         self._waiting: list[_Step] = []
         self._known = KnownPlaces(tracker.base, tracker.places())
@@ -98,7 +101,7 @@ class Follower:
             if feed.empty:
                 yield Skipped(feed.name, "is empty")
                 return
-            _require(feed, self.roles.wanted)
+            _require(feed, self._wanted)
             start = feed.start(self._known)
             if start.verdict is Verdict.SHORTER and self._growing and not self._note_move(start):
                 yield Skipped(feed.name, "is shorter than what was learned of it; it is left")
@@ -108,14 +111,15 @@ class Follower:
             if isinstance(feed, ColumnarFeed) and not self.quarantine:
                 self._judge(feed, start)
             found = False
-            for portion in self._portions(feed, start):
+            portions = self._portions(feed, start)
+            for portion in portions:
                 found = True
                 step = _Step(feed, portion, self._place(feed, portion, start))
                 if portion.bad and not self.quarantine:
                     raise _bad_records_error(feed, portion.bad)
                 self._waiting.append(step)
                 if self.tracker.fitted or len(self._waiting) >= self._first:
-                    yield self._learn()
+                    yield self._learn(portions)
                 else:  # another file that is the same is another step, also while this one waits
                     self._known.add(step.origin)
             if not found:
@@ -199,7 +203,7 @@ class Follower:
 
     def _judge(self, feed: ColumnarFeed, start: ResumeAt) -> None:
         """Look through a file of columns before its first step: mended, it is another file."""
-        for piece in feed.pieces(self.roles.wanted, start):
+        for piece in feed.pieces(self._wanted, start):
             if piece.bad:
                 raise _bad_records_error(feed, piece.bad)
 
@@ -221,7 +225,7 @@ class Follower:
         if self._waiting:
             yield self._learn()
 
-    def _learn(self) -> Taken:
+    def _learn(self, coming: Iterator[StepRecords] | None = None) -> Taken:
         steps, self._waiting = self._waiting, []
         last = steps[-1]
         feed, portion, origin = last.feed, last.portion, last.origin
@@ -239,8 +243,10 @@ class Follower:
         except TensortideError as error:
             where = _where(steps)
             more = ""
-            if isinstance(error, InputError) and not self.tracker.fitted:
-                more = " The first steps can be learned together: --first 10, for instance."
+            if isinstance(error, TooFewError) and self._more(feed, coming):
+                needed = len(steps) * self.tracker.params["rank"] // len(table) + 1
+                n_first = max(10, 2 * len(steps), needed)
+                more = f" The first steps can be learned together: --first {n_first}, for instance."
             raise InputError(f"{where}: {error}{more}") from None
         self._known.add(origin)  # the others are known since they wait
         n_records = 0 if table is None else table.num_rows
@@ -249,9 +255,17 @@ class Follower:
             done=feed.done, size=feed.size,
         )  # fmt: skip
 
+    def _more(self, feed: Feed, coming: Iterator[StepRecords] | None) -> bool:
+        """Tell whether more steps follow; a pipe, which may be slow, is not waited for."""
+        if coming is None or (isinstance(feed, TextFeed) and feed.path is None):
+            return coming is not None
+        with suppress(TensortideError):
+            return next(coming, None) is not None or feed.path in self.files[:-1]
+        return True
+
     def _portions(self, feed: Feed, start: ResumeAt) -> Iterator[StepRecords]:
         """Cut a source into steps, sorted first where that has to be."""
-        cut, wanted = self.roles.cut, self.roles.wanted
+        cut, wanted = self.roles.cut, self._wanted
         if isinstance(feed, TableFeed) and cut == Cut():
             for piece in feed.pieces(wanted, start):  # a table is what a file is elsewhere
                 yield from stream_steps([piece], cut)
@@ -327,6 +341,12 @@ def _what_changed(feed: Feed, start: ResumeAt) -> str:
         "run again with the file as it is now, --changed-file new takes all of it as new records "
         "beside the old ones."
     )
+
+
+def _judging_loss(params: dict[str, Any]) -> Loss | None:
+    """Return the loss if it judges each record: of values that are put together only the result."""
+    alone = params["duplicates"] in ("last", "error") and params["combine"] == "replace"
+    return loss_for(params["loss"]) if alone else None
 
 
 def _together(tables: list[pa.Table], params: dict[str, Any], modes: list[str]) -> Any:

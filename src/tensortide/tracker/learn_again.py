@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,5 +90,7 @@ def adopt_ledger(ledger: Ledger, side: Path) -> list[Path]:
                     f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM side.{table}"
                 )
     finally:
-        ledger.db.execute("DETACH side")
+        # a cursor that an interrupt left open holds the other file; it goes with the connection
+        with suppress(sqlite3.OperationalError):
+            ledger.db.execute("DETACH side")
     return old

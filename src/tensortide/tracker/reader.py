@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import WeakSet
 
 from tensortide.errors import FileError, NotFittedError
+from tensortide.online.estimator import OnlineCP
 from tensortide.online.plain_data import read_params
 from tensortide.online.reading import ReadOnlyModel
 from tensortide.tracker.batches import batches_table, known_batch, read_places, read_quarantine
@@ -18,7 +19,6 @@ from tensortide.tracker.surprises import KeptSurprise, read_surprises
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.online.estimator import OnlineCP
     from tensortide.online.model import Model
     from tensortide.sources.columns import BadRecord
     from tensortide.sources.resume import Place
@@ -76,6 +76,11 @@ class RunReader:
     def params(self) -> dict[str, Any]:
         """What the run was created with; the rank may have been changed since."""
         return read_params(self._ledger.get("params"))
+
+    @property
+    def settled(self) -> dict[str, Any]:
+        """The parameters with what None stands for: which prior, and whether fibres are kept."""
+        return OnlineCP(**self.params)._settled()
 
     @property
     def options(self) -> dict[str, Any]:

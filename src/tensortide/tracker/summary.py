@@ -29,14 +29,14 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
     errors = [b["prequential_error"] for b in steps if b["prequential_error"] is not None]
     recent = errors[-RECENT:]
     learned = [b["learned_error"] for b in steps if b["learned_error"] is not None][-RECENT:]
-    params = tracker.params
+    params = tracker.settled
     sources: dict[str, int] = {}
     for batch in steps:
         if batch["source"]:
             name = batch["source"]
             sources[name] = sources.pop(name, 0) + 1  # the latest one last
     modes: list[dict[str, Any]] = []
-    entries, exact = 0, True
+    entries, exact, outlook = 0, True, None
     if tracker.fitted:
         model = tracker.model
         inner = model._require_model()
@@ -44,6 +44,8 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
             {"name": name, "kind": labels.kind, "size": len(labels)}
             for name, labels in zip(inner.modes.names, inner.modes.labels, strict=True)
         ]
+        line = inner.ahead.line
+        outlook = None if line is None else inner.modes.names[line.mode]
         seen = inner.seen
         entries = model.n_entries_
         exact = inner.store is not None or seen.grown == seen.reported
@@ -55,6 +57,9 @@ def summarise(tracker: Tracker, batches: Sequence[dict[str, Any]] | None = None)
         "duplicates": params["duplicates"],
         "combine": params["combine"],
         "loss": loss_for(params["loss"]).name,
+        "prior": params["prior"],
+        "fibres": params["fibres"],
+        "outlook": outlook,
         "seed": params["seed"],
         "value": None if params["duplicates"] == "count" else params["value"],
         "modes": modes,

@@ -298,6 +298,17 @@ def check_unit(loss: Loss, values: Floats) -> None:
         )
 
 
+def allowed_values(loss: Loss) -> str:
+    """Say which entries a loss that excludes some is defined for.
+
+    >>> allowed_values(Bernoulli()), allowed_values(Gamma())
+    ('from 0 to 1', 'above 0')
+    """
+    if np.isfinite(loss.most):
+        return f"from {loss.least:g} to {loss.most:g}"
+    return "above 0" if loss.name == "gamma" else f"from {loss.least:g} on"
+
+
 def check_loss_values(loss: Loss, values: Floats) -> None:
     """Refuse entries that a loss is not defined for."""
     bad = (values < loss.least) | (values > loss.most)
@@ -306,10 +317,7 @@ def check_loss_values(loss: Loss, values: Floats) -> None:
             loss.check(values)
         return
     value = float(values[bad][0])
-    allowed = "above 0" if loss.name == "gamma" else f"from {loss.least:g} on"
-    if np.isfinite(loss.most):
-        allowed = f"from {loss.least:g} to {loss.most:g}"
     raise InputError(
-        f"loss {loss.name!r} takes values {allowed}, but {int(bad.sum())} of {len(values)} are "
-        f"not, the first is {value:g}; use another loss, or correct the values."
+        f"loss {loss.name!r} takes values {allowed_values(loss)}, but {int(bad.sum())} of "
+        f"{len(values)} are not, the first is {value:g}; use another loss, or correct the values."
     )

@@ -22,7 +22,7 @@ _DIGITS = 6
 
 def forecast_figure(model: ReadOnlyModel, steps: int = STEPS, mode: str | None = None) -> Spec:
     """Draw the largest series: dots as reported, solid as learned, dashed as forecast."""
-    found = continued(model._require_model(), steps, mode)
+    found = continued(model._require_outlook(), steps, mode)
     known, ahead = ([label_text(one) for one in some] for some in (found.known, found.ahead))
     data = []
     for k, series in enumerate(found.series):
@@ -55,7 +55,7 @@ def draw_forecast(
     model: ReadOnlyModel, steps: int, mode: str | None, file: Path, title: str
 ) -> None:
     """Write the picture of the largest series, by the ending of the file's name."""
-    found = continued(model._require_model(), steps, mode)
+    found = continued(model._require_outlook(), steps, mode)
     pyplot = plotting()
     rows = -(-len(found.series) // 2)
     columns = min(len(found.series), 2)
@@ -90,3 +90,5 @@ def _panel(axis: Any, found: Continued, series: Series, colour: str) -> None:
     axis.set_title(short(series.name, 50), fontsize=10, loc="left")
     axis.grid(alpha=0.3)
     place_ticks(axis, [*known, *ahead])
+    # shared axes would hide labels of a panel above another one, or above none
+    axis.tick_params("x", labelbottom=True, labelsize=9)

@@ -18,7 +18,7 @@ from tensortide.report.figures.run import (
 )
 from tensortide.report.pages.shell import page_around, write_page
 from tensortide.tracker.summary import summarise
-from tensortide.wording import counted, listed, short
+from tensortide.wording import counted, in_options, listed, short
 
 if TYPE_CHECKING:
     from tensortide.drawing import Spec
@@ -41,14 +41,15 @@ def report_html(tracker: Tracker, title: str | None = None) -> str:
         "entries-figure": entries_figure(course),
         "error-figure": error_figure(course),
     }
-    figures |= _ahead(tracker)
+    ahead, none = _ahead(tracker)
+    figures |= ahead
     name = title or f"Report on {tracker.path.resolve().name}"
     body = [
         markup.header(name, _facts(facts)),
         _what(tracker, facts),
         _growth(facts, course),
         _fit(facts),
-        _forecast(tracker, drawn="forecast-figure" in figures),
+        _forecast(tracker, none),
         _components(components(tracker.model) if tracker.fitted else []),
         _surprises(tracker),
         _settings(tracker, facts),
@@ -140,7 +141,10 @@ def _fit(facts: dict[str, Any]) -> markup.Html:
         text += f" Over the last {over} it was {markup.strong(missed)}"
         if facts["learned"] is not None:
             text += f", and {1 - facts['learned']:.0%} after learning"
-        text += "."
+        text += (
+            ". The fitness at the top of the page is what that leaves of 100 %: 100 % is exact, "
+        )
+        text += "and 0 % no better than predicting zeros."
     parts = [markup.paragraph(markup.Html(text))]
     if not _too_few(facts):
         below = (
@@ -151,24 +155,20 @@ def _fit(facts: dict[str, Any]) -> markup.Html:
     return markup.section("fit", "How well it fits", *parts)
 
 
-def _ahead(tracker: Tracker) -> dict[str, Spec]:
-    """Return the figure of what comes next, if the model sees anything ahead."""
+def _ahead(tracker: Tracker) -> tuple[dict[str, Spec], str]:
+    """Return the figure of what comes next, or why there is none."""
     if not tracker.fitted:
-        return {}
+        return {}, "Nothing has come yet."
     try:
-        return {"forecast-figure": forecast_figure(tracker.model)}
-    except InputError:
-        return {}
+        return {"forecast-figure": forecast_figure(tracker.model)}, ""
+    except InputError as error:
+        return {}, f"This run has no forecast: {in_options(str(error))}"
 
 
-def _forecast(tracker: Tracker, *, drawn: bool) -> markup.Html:
+def _forecast(tracker: Tracker, none: str) -> markup.Html:
     name, title = "forecast", "What comes next (forecast)"
-    if not drawn:
-        none = (
-            "This run has no forecast: that needs learned priors (--prior learned, the default of "
-            "gocpt and gocpte without penalties) and a mode of dates, times or whole numbers."
-        )
-        return markup.section(name, title, none if tracker.fitted else "Nothing has come yet.")
+    if none:
+        return markup.section(name, title, none)
     kept = " Dots: values as reported." if tracker.params["method"].keeps_history else ""
     text = (
         f"The largest series, {STEPS} steps ahead of the newest label. Dashed, on grey: a forecast "

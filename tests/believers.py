@@ -45,8 +45,8 @@ def beliefs_of(rows, factors):
     rank, none = factors.rank, np.zeros((0, 0))
     beliefs = Beliefs(
         noise=rows.noise, cells=rows.cells, size=1.0, spread=none, timeline=-1, grown=0, unit=1,
-        monthly=False, periods=(), ahead=none, known=none, drift=np.zeros((rank, rank)),
-        n_drift=0.0,
+        monthly=False, periods=(), ahead=none, known=none, blend=np.zeros((0, 3, 3)),
+        drift=np.zeros((rank, rank)), n_drift=0.0,
     )  # fmt: skip
     return begun_anew(beliefs, factors)
 

@@ -84,7 +84,7 @@ class FibreDict:
     """A memory of fibres that writes down all residuals of each."""
 
     def __init__(self, mode):
-        self.mode, self.seen = mode, {}
+        self.mode, self.seen, self.told = mode, {}, {}
 
     def key(self, cell):
         return tuple(int(i) for m, i in enumerate(cell) if m != self.mode)
@@ -99,5 +99,14 @@ class FibreDict:
         counted = [r for r, counts in seen if counts]
         return [0.0, seen[-1][0], faded_mean, sum(counted) / (len(counted) + 1)]
 
-    def learn(self, cell, residual, counts):
+    def learn(self, cell, residual, counts, value):
         self.seen.setdefault(self.key(cell), []).append((residual, counts))
+        self.told.setdefault(self.key(cell), []).append((value, counts))
+
+    def values(self, cell):
+        """The last value, and the mean of those that count; of none the last one."""
+        told = self.told.get(self.key(cell), [])
+        if not told:
+            return [np.nan, np.nan]
+        counted = [x for x, counts in told if counts]
+        return [told[-1][0], sum(counted) / len(counted) if counted else told[-1][0]]

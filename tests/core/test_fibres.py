@@ -13,7 +13,7 @@ from tests.oracles_outlook import FibreDict
 
 @st.composite
 def histories(draw):
-    """Batches of cells with repeats, residuals, which of them count, and an order."""
+    """Batches of cells with repeats, an order, residuals, which of them count, and values."""
     order, mode = draw(st.sampled_from([(2, 0), (2, 1), (3, 1), (4, 3)]))
     sizes = [draw(st.sampled_from([1, 3, 50])) for _ in range(order)]
     rng = np.random.default_rng(draw(st.integers(0, 9999)))
@@ -21,7 +21,8 @@ def histories(draw):
     for _ in range(draw(st.integers(1, 5))):
         n = draw(st.sampled_from([0, 1, 7, 60]))
         cells = np.column_stack([rng.integers(0, k, n) for k in sizes]).astype(np.int32)
-        found.append((cells, rng.permutation(n), rng.standard_normal(n), rng.random(n) < 0.8))
+        counts, numbers = rng.random(n) < 0.8, rng.standard_normal((2, n))
+        found.append((cells, rng.permutation(n), numbers[0], counts, numbers[1]))
     return order, mode, sizes, found
 
 
@@ -37,15 +38,17 @@ def every_cell(sizes, mode):
 def test_fibres_remember_as_a_dict_does(history):
     order, mode, sizes, batches = history
     fast, slow = Fibres.none(mode, order), FibreDict(mode)
-    for cells, by, residuals, counts in batches:
-        change, recalled = fast.learn(cells, by, residuals, counts)
+    for cells, by, residuals, counts, values in batches:
+        change, recalled = fast.learn(cells, by, residuals, counts, values)
         for e in by:
             assert recalled[e] == pytest.approx(slow.recall(cells[e]), rel=1e-12, abs=1e-14)
-            slow.learn(cells[e], residuals[e], counts[e])
+            slow.learn(cells[e], residuals[e], counts[e], values[e])
         fast.put(change)
         asked = np.vstack([every_cell(sizes, mode), cells])
         expected = [slow.recall(c) for c in asked]
         np.testing.assert_allclose(fast.recall(asked), expected, rtol=1e-12, atol=1e-14)
+        expected = [slow.values(c) for c in asked]
+        np.testing.assert_allclose(fast.values(asked), expected, rtol=1e-12, atol=1e-14)
     assert fast.size == len(slow.seen)
     assert {tuple(k) for k in fast.keys.tolist()} == set(slow.seen)
 
@@ -54,8 +57,8 @@ def test_fibres_remember_as_a_dict_does(history):
 def test_what_is_taken_back_leaves_no_trace(history):
     order, mode, sizes, batches = history
     fast = Fibres.none(mode, order)
-    for cells, by, residuals, counts in batches:
-        change, _ = fast.learn(cells, by, residuals, counts)
+    for cells, by, residuals, counts, values in batches:
+        change, _ = fast.learn(cells, by, residuals, counts, values)
         keys, numbers, size = fast.keys.copy(), fast.numbers.copy(), fast.size
         asked = np.vstack([every_cell(sizes, mode), cells])
         before = fast.recall(asked)
@@ -72,8 +75,8 @@ def test_what_is_taken_back_leaves_no_trace(history):
 def test_labels_that_retire_take_their_fibres_along(history, seed):
     order, mode, sizes, batches = history
     fast = Fibres.none(mode, order)
-    for cells, by, residuals, counts in batches:
-        fast.put(fast.learn(cells, by, residuals, counts)[0])
+    for cells, by, residuals, counts, values in batches:
+        fast.put(fast.learn(cells, by, residuals, counts, values)[0])
     gone = seed % order
     keep = np.random.default_rng(seed).random(sizes[gone]) < 0.6
     fewer = fast.kept(gone, keep)
@@ -94,8 +97,8 @@ def test_labels_that_retire_take_their_fibres_along(history, seed):
 def test_copies_are_independent(history):
     order, mode, _, batches = history
     fast = Fibres.none(mode, order)
-    for cells, by, residuals, counts in batches:
-        change, _ = fast.learn(cells, by, residuals, counts)
+    for cells, by, residuals, counts, values in batches:
+        change, _ = fast.learn(cells, by, residuals, counts, values)
         other, before = fast.copy(), fast.numbers.tobytes()
         other.put(change)
         assert fast.numbers.tobytes() == before

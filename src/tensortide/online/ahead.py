@@ -11,7 +11,6 @@ from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.objective.believed import invert
 from tensortide.core.steps.beliefs import BLENDED, FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.change import Coming, News
-from tensortide.core.steps.hyper import drifts, least_beside
 from tensortide.core.steps.look_back import Past, find_period, look_back
 from tensortide.core.steps.outlook import PLAIN, RECENT, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
@@ -98,9 +97,6 @@ def _look_along(
     beliefs = look_back(
         beliefs, factors, past, cells, values, recalled, loss, absent_zero=absent_zero
     )
-    if drifts(loss, beliefs.n_drift):
-        least = least_beside(beliefs.drift, factors.beside(mode))
-        beliefs = replace(beliefs, noise=max(beliefs.noise, least))
     return beliefs, Ahead(line, memory)
 
 

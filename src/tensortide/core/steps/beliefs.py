@@ -23,6 +23,7 @@ from tensortide.core.steps.outlook import (
 
 MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
 FEWEST = 8  # cells whose errors may be added up where no value is kept: those of one give it away
+WORSE = 0.003  # share by which plain values are taken for worse: where the model is exact it stays
 BLENDED = 3  # ways to answer: the model, the last value of a fibre, the mean of its values
 LONGEST = 50.0  # new labels over which the drift of the outlook is averaged
 
@@ -103,7 +104,9 @@ class Beliefs:
         """
         if not len(self.blend) or not self.blend[int(known)].any():
             return values
-        return weighted(beside(values, plain), mix(self.blend[int(known)]))
+        gram = self.blend[int(known)].copy()
+        gram[[1, 2], [1, 2]] *= 1.0 + WORSE
+        return weighted(beside(values, plain), mix(gram))
 
     def after_labels(self, moments: Floats, misses: Misses, usual: Floats | None) -> dict[str, Any]:
         """Return what a step with new rows changes.

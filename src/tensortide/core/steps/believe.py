@@ -33,7 +33,7 @@ from tensortide.core.steps.goal import (
     make_positive,
     nonnegative_modes,
 )
-from tensortide.core.steps.hyper import drifts, faintest, least_beside, mode_precisions, precision
+from tensortide.core.steps.hyper import faintest, mode_precisions, precision
 from tensortide.core.steps.known_cells import only_known, only_known_entries
 from tensortide.core.steps.method import Recipe
 from tensortide.core.steps.missed import Misses
@@ -301,8 +301,6 @@ class BelievedStep:
             cells, told = beliefs.cells + n_cells, self.told
         precisions = told + objective.gained
         noise = max(noise, faintest(beliefs.size), recipe.loss.least_noise)
-        if coming is not None and drifts(recipe.loss, beliefs.n_drift):
-            noise = max(noise, least_beside(beliefs.drift, self.factors.beside(coming.mode)))
         noise = min(noise, recipe.loss.most_noise)
         spread = self.outside.copy()
         add_parts(self.inverses, work.firsts, np.diff(work.firsts), 1.0, spread)

@@ -17,12 +17,10 @@ import numpy as np
 
 from tensortide.arrays import Floats
 from tensortide.core.kernels.matrices import prior_precisions, scatter_precision
-from tensortide.core.losses.standard import Loss
 from tensortide.core.tensor.packed import packed_width
 from tensortide.errors import SolveError
 
 FLAT = 1e-6  # added to the diagonal of a correlation matrix before it is inverted
-OWN = 0.01  # share of what is new in a label that is believed to be each cell's own, at least
 NO_NOISE = 1e-12  # the noise of data that are all zero: whatever comes next is news
 FAINT = 1e-8  # share of the mean square of all values below which noise is not believed
 
@@ -30,21 +28,6 @@ FAINT = 1e-8  # share of the mean square of all values below which noise is not 
 def faintest(size: float) -> float:
     """Return the smallest noise that is believed of values of this mean square."""
     return FAINT * size or NO_NOISE
-
-
-def drifts(loss: Loss, n_drift: float) -> bool:
-    """Tell whether what is new in labels is known, in the unit of the noise of this loss."""
-    return n_drift >= 1.0 and loss.expects and loss.least_noise == 0.0 and not loss.positive
-
-
-def least_beside(drift: Floats, others: Floats) -> float:
-    """Return the smallest noise that is believed beside what is new in each label.
-
-    `drift` is the scatter of what the outlook of rows misses, `others` the other modes' mean second
-    moments.  Rows of no fewer numbers than a label has cells fit them all, and what they fit says
-    nothing about the noise; cells of one label share most of what is new, but not all.
-    """
-    return OWN * max(float((drift * others).sum()), 0.0)
 
 
 def mode_precisions(

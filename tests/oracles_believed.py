@@ -160,9 +160,10 @@ def step(
 ):
     """One step: economy, or a sweep with all entries; `zeros` are cells that are not listed.
 
-    `ahead` is (mode, late, see, precision) of new rows that the outlook sees: `see` gives their
-    centres from all rows as they are, after `late` cells of known labels are learned.  Returns the
-    rows after the step; `begun` is shown them when new rows have begun.
+    `ahead` is (mode, late, see, precision, along) of new rows that the outlook sees: `see` gives
+    their centres from all rows as they are, after `late` cells of known labels are learned; `along`
+    gives the priors of rows of the mode with history (`oracles_outlook.Along`).  Returns the rows
+    after the step; `begun` is shown them when new rows have begun.
     """
     old = [len(m) for m in rows.means]
     terms = {**dict.fromkeys(zeros or (), (0.0, 1.0)), **data}
@@ -175,7 +176,11 @@ def step(
     few = {c: v for c, v in terms.items() if sum(map(int.__ge__, c, old)) < 2}
     update = partial(_update, now, old, priors, centres, keep, fill=zeros is not None)
     if ahead is not None:
-        mode, late, see, told = ahead
+        mode, late, see, told, along = ahead
+        if along is not None:
+            for i, row in along.new.items():
+                now.means[mode][i] = row
+            along.place(now, priors, centres, averages)
         if late:
             update(few if several else terms, mode, [i for i in touched[mode] if i < old[mode]])
         for i, centre in see(now.means).items():
@@ -189,8 +194,13 @@ def step(
         for mode in range(len(new_shape)):
             if not economy:
                 priors[mode][:], centres[mode][:] = averages[mode]
+            lined = ahead is not None and ahead[-1] is not None and mode == ahead[0]
+            if lined:
+                ahead[-1].place(now, priors, centres, averages)
             update(terms, mode, touched[mode])
             averages[mode] = prior_precision(now, mode, keep), now.means[mode].mean(axis=0)
+            if lined:
+                ahead[-1].learn(now, averages)
     now.bound = free_energy(now, terms, priors, centres, touched)
     return _with_noise(now, terms, economy=economy, before=rows)
 

@@ -73,6 +73,48 @@ def drifted(drift, count, moments):
     return drift, count
 
 
+class Along:
+    """Priors of the rows of the ordered mode that have two before them: outlook, and its scatter.
+
+    `drift` is the scatter of what the outlook misses, None while it is not known; `invert` makes
+    a precision of it.  `new` are rows as they are looked at first: new labels may lie between
+    known ones.
+    """
+
+    def __init__(self, mode, numbers, seasons, weights, drift, invert, new):
+        self.mode, self.numbers, self.seasons, self.weights = mode, numbers, seasons, weights
+        self.new = new
+        self.drift, self.invert = drift, invert
+        self.rows = [i for i in range(len(numbers)) if len(before(numbers, i, seasons)[0]) > 1]
+
+    def outlook(self, means, mean, i):
+        found = candidates(self.numbers, i, self.seasons, means[self.mode].__getitem__, mean)
+        return self.weights @ found
+
+    def place(self, now, priors, centres, averages):
+        """Give the rows their priors, from all rows as they are."""
+        if self.drift is not None:
+            for i in self.rows:
+                centres[self.mode][i] = self.outlook(now.means, averages[self.mode][1], i)
+                priors[self.mode][i] = now.noise * self.invert(self.drift)
+
+    def learn(self, now, averages):
+        """The mean of what was missed, and of the mode's scatter with the weight of 1 / n."""
+        prior, mean = averages[self.mode]
+        n, found = len(self.rows), 0.0
+        for i in self.rows:
+            gap = now.means[self.mode][i] - self.outlook(now.means, mean, i)
+            found = found + np.outer(gap, gap) + now.covariance(self.mode, i)
+        if n:
+            usual = now.noise * np.linalg.inv(prior)
+            self.drift = (found + usual / n) / (n + 1 / n)
+
+
+def answered(said, plain):
+    """The ways to answer: what the model says, a fibre's last value and mean where it has them."""
+    return [said, *(said if np.isnan(x) else x for x in plain)]
+
+
 def value(means, cell, mode=None, row=None):
     """The model's value at a cell, with another row in one mode if that is given."""
     if mode is None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, FEWEST, MEMORIES, Beliefs
 from tensortide.core.steps.change import Coming, News
 from tensortide.core.steps.look_back import Past, find_period, look_back
 from tensortide.core.steps.outlook import PLAIN, RECENT, Neighbours, mix, mix_jointly, stable
@@ -42,9 +42,11 @@ def test_candidates_are_rows_before_in_the_order_of_labels(n, seed):
     numbers, rows = rng.permutation(n + 3)[:n], rng.standard_normal((n, 2))
     mean = rng.standard_normal(2)
     found = neighbours(numbers, range(n))
+    every = found.candidates(rows, mean)
     for i in range(n):
         expected = ahead.candidates(numbers, i, SEASONS, rows.__getitem__, mean)
-        np.testing.assert_allclose(found.candidates(i, rows, mean), expected, rtol=1e-12)
+        np.testing.assert_allclose(every[i], expected, rtol=1e-12)
+        assert found.only(i).candidates(rows, mean).tobytes() == every[i].tobytes()
 
 
 def errors(rng, cells, n, near=0.0):
@@ -172,6 +174,8 @@ class Expected:
         self.numbers = rng.permutation(new + 2)[:new]
         self.fresh = sorted(range(old, new), key=self.numbers.__getitem__)
         self.known = sorted({int(c[mode]) for c in case.data if c[mode] < old}) if memories else []
+        lined = [i for i in range(new) if len(ahead.before(self.numbers, i, SEASONS)[0]) > 1]
+        lined = [] if economy else lined
         change = change_of(case, economy=economy, weighted=True)
         touched = change.positions[mode]
         here = np.arange(new) if touched is None else touched
@@ -183,14 +187,18 @@ class Expected:
         n_memories = MEMORIES if memories else 0
         self.recalled = rng.standard_normal((len(self.values), n_memories))
         self.recalled[:, :1] = 0.0
+        self.plain = rng.standard_normal((len(self.values), 2 if memories else 0))
+        self.plain[rng.random(len(self.values)) < 0.3] = np.nan  # fibres that have no value yet
         self.live = rng.random(len(self.values)) < 0.8
         news = News(
-            values=self.values, weights=self.weights, live=self.live, recalled=self.recalled
-        )
+            values=self.values, weights=self.weights, live=self.live, recalled=self.recalled,
+            plain=self.plain,
+        )  # fmt: skip
         coming = Coming(
             mode=mode, fresh=here.searchsorted(self.fresh),
             neighbours=neighbours(self.numbers, self.fresh),
             known=here.searchsorted(self.known), beside=neighbours(self.numbers, self.known),
+            line=np.array(lined, np.int64), along=neighbours(self.numbers, lined),
         )  # fmt: skip
         self.change = replace(change, coming=coming, news=news)
         self.beliefs = self._beliefs(rng, n_memories)
@@ -202,12 +210,14 @@ class Expected:
         begun = beliefs_of(self.rows, factors_of(self.rows))
         missed = errors(rng, 20, N + n_memories)
         known = errors(rng, 20, 2 + n_memories) if n_memories else np.zeros((0, 0))
+        answers = [errors(rng, 20, BLENDED) for _ in range(2 if n_memories else 0)]
+        blend = np.array([e.T @ e for e in answers]).reshape(-1, BLENDED, BLENDED)
         experience = rng.random() < 0.7
         drift = rng.standard_normal((rank, rank + 2))
         return replace(
             begun, timeline=self.mode, periods=SEASONS, ahead=experience * (missed.T @ missed),
             known=experience * (known.T @ known), drift=experience * (drift @ drift.T),
-            n_drift=49.0 * experience,
+            n_drift=49.0 * experience, blend=experience * blend,
         )  # fmt: skip
 
     def predicted(self):
@@ -215,7 +225,7 @@ class Expected:
         mode, means = self.mode, self._with_new(self.rows.means)
         weights, recalling = self.beliefs.weights_ahead()
         new, found = ahead.look(self.numbers, self.fresh, SEASONS, means[mode], self.mean, weights)
-        self.found = found
+        self.found, self.looked = found, new
         for i, row in new.items():
             means[mode][i] = row
         self.missed_ahead = [
@@ -224,6 +234,7 @@ class Expected:
             if live and c[mode] in new
         ]
         expected = np.array([ahead.value(means, c) for c in self.cells])
+        self.blended_ahead = []
         if not self.recalled.shape[1]:
             return expected
         shares, beside = self.beliefs.weights_known()
@@ -231,11 +242,21 @@ class Expected:
         for e, cell in enumerate(self.cells):
             if cell[mode] in new:
                 expected[e] += self.recalled[e] @ recalling
+                if self.live[e]:
+                    said = ahead.answered(expected[e], self.plain[e])
+                    self.blended_ahead.append(self.values[e] - np.array(said))
             else:
                 outlook = ahead.value(means, cell, mode, seen[cell[mode]])
                 expected[e] = shares[0] * expected[e] + shares[1] * outlook
                 expected[e] += self.recalled[e] @ beside
+            said = ahead.answered(expected[e], self.plain[e])
+            expected[e] = self._weights_of_answers(int(cell[mode] not in new)) @ said
         return expected
+
+    def _weights_of_answers(self, known):
+        """By past errors; those of what needs no model count a little more."""
+        gram = self.beliefs.blend[known]
+        return mix(gram + 0.003 * np.diag([0.0, gram[1, 1], gram[2, 2]]))
 
     def _with_new(self, means):
         """New rows are the mean of their mode."""
@@ -270,16 +291,23 @@ class Expected:
                 self.table[i] = row
             return self.centres
 
-        self.missed_known = []
+        self.missed_known, self.blended_known = [], []
+        drift = self.beliefs.drift if self.beliefs.n_drift else None
+        self.along = None if self.economy else ahead.Along(
+            mode, self.numbers, SEASONS, weights, drift, lambda one: keep(slow.inverted(one)),
+            self.looked,
+        )  # fmt: skip
         late = self.economy or bool(self.known)
         return slow.step(
             rows, self.case.data, self.case.new_shape, economy=self.economy, keep=keep,
-            ahead=(mode, late, see, told), begun=self._judge_known,
+            ahead=(mode, late, see, told, self.along), begun=self._judge_known,
         )  # fmt: skip
 
     def drift(self, after):
         """How far from the outlook new rows came to lie; the first time beside the mode's rows."""
         mode, moments = self.mode, []
+        if self.along is not None and self.along.rows:
+            return self.along.drift, min(len(self.along.rows), 50)
         for i in self.fresh:
             gap = after.means[mode][i] - self.centres[i]
             moments.append(np.outer(gap, gap) + after.covariance(mode, i))
@@ -300,6 +328,12 @@ class Expected:
         found = [self.found[i] for i in self.fresh]
         return discount * self.beliefs.ahead + ahead.missed_by_rows(found, rows, gained)
 
+    def _roughly_alone(self, y, shares, x):
+        """A cell left out where only the diagonal of what its row knows is kept."""
+        s = (shares / (1.0 - shares)).sum()
+        h = min(s / (1.0 + s), 0.999)
+        return (y - h * x) / (1.0 - h)
+
     def _judge_known(self, now, centres):
         """What model and outlook miss where each cell is left out of its own row."""
         mode = self.mode
@@ -310,10 +344,18 @@ class Expected:
         for e in np.flatnonzero(self.live):
             cell, x = self.cells[e], self.values[e]
             i, z = cell[mode], slow.z_row(now.means, cell, mode)
-            share = min(self.weights[e] * z @ np.linalg.inv(now.told[mode][i]) @ z, 0.999)
-            alone = (z @ now.means[mode][i] - share * x) / (1 - share)
+            if any(cell[m] >= n for m, n in enumerate(self.case.old_shape) if m != mode):
+                continue  # of a fibre that is new
+            row, told = now.means[mode][i], now.told[mode][i]
+            own = self.weights[e] * np.outer(z, z)
+            alone = z @ np.linalg.solve(told - own, told @ row - self.weights[e] * x * z)
+            if self.keep is slow.diagonal and len(z) > 1:
+                alone = self._roughly_alone(z @ row, np.diag(own) / np.diag(told), x)
             missed = [x - alone, x - z @ seen[i], *self.recalled[e]]
             self.missed_known.append(missed)
+            shares, beside = self.beliefs.weights_known()
+            both = shares @ [alone, z @ seen[i]] + self.recalled[e] @ beside
+            self.blended_known.append(x - np.array(ahead.answered(both, self.plain[e])))
 
 
 @KINDS
@@ -346,6 +388,20 @@ def test_a_step_with_an_outlook_equals_its_equations(economy, kind, case, seed, 
         np.testing.assert_allclose(
             found.known, known, rtol=1e-5, atol=1e-6 * np.abs(known).max(initial=0.0)
         )
+        for got, then, missed, fade in (
+            (
+                found.blend[:1],
+                before.blend[:1],
+                expected.blended_ahead,
+                0.98 ** len(expected.fresh),
+            ),
+            (found.blend[1:], before.blend[1:], expected.blended_known, 0.98),
+        ):
+            if memories:
+                said = ahead.faded(then[0], missed, fade)
+                np.testing.assert_allclose(
+                    got[0], said, rtol=1e-5, atol=1e-6 * np.abs(said).max(initial=0.0)
+                )
         drift, count = expected.drift(after)
         np.testing.assert_allclose(found.drift, drift, rtol=1e-5, atol=1e-8)
         assert (found.n_drift, found.grown) == (count, len(expected.fresh))

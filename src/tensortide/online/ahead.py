@@ -204,9 +204,12 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         known = seen if touched is None else np.searchsorted(touched, seen)
         labels = [model.modes.labels[mode].label(int(p)) for p in seen]
         beside = line.before(line.number(labels) if labels else np.empty(0, np.int64))
+    placed = np.empty(0, np.int64)
+    if model.method.keeps_history:
+        placed = np.flatnonzero(line.before(line.numbers).recent[:, 1] >= 0)
     coming = Coming(
         mode=mode, fresh=first + rank, neighbours=line.before(numbers[rank]), known=known,
-        beside=beside,
+        beside=beside, line=line.places[placed], along=line.before(line.numbers[placed]),
     )  # fmt: skip
     news = News(
         values=change.values, weights=change.cells.weights, live=change.live(),
@@ -281,14 +284,9 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
         labels = [model.modes.labels[mode].label(int(p)) for p in used]
         before = line.before(line.number(labels))
         mean, weights = model.factors.means()[mode], beliefs.weights_of_prior()
-        outlook = np.array(
-            [
-                weights @ before.candidates(k, rows[mode], mean)
-                if (before.recent[k] >= 0).any()
-                else rows[mode][p]
-                for k, p in enumerate(used)
-            ]
-        )
+        outlook = weights @ before.candidates(rows[mode], mean)
+        alone = before.recent[:, 0] < 0
+        outlook[alone] = rows[mode][used[alone]]
         found += shares[1] * (outlook[which] * products_at(rows, positions, mode)).sum(axis=1)
     positive = model.method.loss.positive
     found = recalled_too(found, weighted(recalled, recalling), positive=positive)

@@ -85,7 +85,7 @@ class Outlook:
         """Return what the model says of the next label before it learns it."""
         mixed, recalling = self._beliefs.weights_ahead()
         before = self._told.before(self._told.number([label]))
-        found = before.candidates(0, self._rows, self._mean)
+        found = before.candidates(self._rows, self._mean)[0]
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values

@@ -349,9 +349,13 @@ def add_parts(
                 out[m, k] += sign * stack[s, k]
 
 
-@compiled("void(float64[:,::1], int32[::1], float64[:,::1], float64[::1])")
-def leverages(z: Floats, which: Places, inverses: Floats, out: Floats) -> None:
-    """Write ``z_e' V z_e`` with V that of row ``which[e]``: what a cell weighs in its own row."""
+@compiled("void(float64[:,::1], int32[::1], float64[::1], float64[:,::1], float64[::1])")
+def leverages(z: Floats, which: Places, weights: Floats, inverses: Floats, out: Floats) -> None:
+    """Write ``w_e z_e' V z_e`` with V that of row ``which[e]``: a cell's share of its own row.
+
+    Of a diagonal each component has its share h, beside what else is known of it, ``h / (1 - h)``
+    in units of that; the cell has ``s / (1 + s)`` with s their sum: less than one, as it should be.
+    """
     rank = z.shape[1]
     full = inverses.shape[1] > rank or rank == 1
     for e in range(z.shape[0]):
@@ -360,12 +364,13 @@ def leverages(z: Floats, which: Places, inverses: Floats, out: Floats) -> None:
         place = 0
         for i in range(rank):
             if not full:
-                total += v[i] * z[e, i] * z[e, i]
+                share = min(weights[e] * v[i] * z[e, i] * z[e, i], 1.0 - 1e-12)
+                total += share / (1.0 - share)
                 continue
             for j in range(i + 1):
                 total += (1.0 if i == j else 2.0) * v[place] * z[e, i] * z[e, j]
                 place += 1
-        out[e] = total
+        out[e] = weights[e] * total if full else total / (1.0 + total)
 
 
 @compiled("void(float64[:,::1], int32[::1], float64[::1], float64[:,::1])")

@@ -121,8 +121,9 @@ class Believed(Objective):
 
     @property
     def exact(self) -> bool:
-        """Whether rows are where the equations of the listed cells want them."""
-        return self._imputed is None and not any(self.priors.nonnegative)
+        """Whether rows are where the equations of the listed cells want them, as sure as known."""
+        full = self.inverses.shape[1] > self.work.rank or self.work.rank == 1
+        return full and self._imputed is None and not any(self.priors.nonnegative)
 
     def settle(self) -> None:
         """Bring Gram matrices up to date: those of second moments, where boxes need them."""

@@ -108,21 +108,20 @@ class Beliefs:
         gram[[1, 2], [1, 2]] *= 1.0 + WORSE
         return weighted(beside(values, plain), mix(gram))
 
-    def after_labels(self, moments: Floats, misses: Misses, usual: Floats | None) -> dict[str, Any]:
-        """Return what a step with new rows changes.
-
-        `moments` are of what the outlook missed of each of them.  The first time the `usual`
-        scatter is averaged with them: one row alone would tell of one direction.
-        """
+    def drifted(self, moments: Floats) -> dict[str, Any]:
+        """Return the mean of what the outlook missed, with that of more rows."""
         drift, count = self.drift, self.n_drift
-        for one in moments if usual is None else (usual, *moments):
+        for one in moments:
             count = min(count + 1.0, LONGEST)
             drift = drift + (one - drift) / count
+        return {"drift": drift, "n_drift": count}
+
+    def after_labels(self, n_new: int, misses: Misses) -> dict[str, Any]:
+        """Return what a step with new labels of the ordered mode changes."""
         return {
-            "drift": drift, "n_drift": count, "grown": self.grown + len(moments),
-            "ahead": _added(self.ahead, misses.ahead, DISCOUNT ** len(moments)),
+            "grown": self.grown + n_new, "blend": self._blend_after(misses, n_new),
+            "ahead": _added(self.ahead, misses.ahead, DISCOUNT**n_new),
             "known": _added(self.known, misses.known, DISCOUNT),
-            "blend": self._blend_after(misses, len(moments)),
         }  # fmt: skip
 
     def _blend_after(self, misses: Misses, n_new: int) -> Floats:

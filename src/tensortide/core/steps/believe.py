@@ -3,7 +3,8 @@
 Economy: each row remembers its precision T, so ``(P + T) a = q + T a_old``, then
 ``T <- .95 T + P`` for rows that have entries.  With history: a sweep with the priors of the modes,
 ``(P + s2 S^-1) a = q + s2 S^-1 m``.  Rows of new labels begin at their prior: the mean row of the
-mode with its scatter, or the outlook with the scatter of what it missed before.
+mode with its scatter, or the outlook with the scatter of what it missed before; with history that
+stays the prior of the rows of the ordered mode.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tensortide.arrays import Flags, Floats
-from tensortide.core.kernels.dense import thin_times
 from tensortide.core.kernels.moments import add_parts
 from tensortide.core.losses.standard import Squared
 from tensortide.core.objective.believed import Believed, RowPriors, invert
@@ -37,6 +37,7 @@ from tensortide.core.steps.hyper import faintest, mode_precisions, precision
 from tensortide.core.steps.known_cells import only_known, only_known_entries
 from tensortide.core.steps.method import Recipe
 from tensortide.core.steps.missed import Misses
+from tensortide.core.steps.mode_priors import ModePriors
 from tensortide.core.steps.outcome import Outcome, finish_step, load_rows, predict_arrived
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.entries import Entries
@@ -84,6 +85,7 @@ class BelievedStep:
             for mode in range(work.order):
                 self.pulls[work.upper_part(mode)] = 0.0
         self.centres = work.stack.copy()  # means of the priors
+        self.modes = ModePriors(work, beliefs, change.coming, self.begun.means, self.priors)
         self.expectation, coming = None, change.coming
         if coming is not None:
             self.expectation = Expectation(
@@ -134,9 +136,10 @@ class BelievedStep:
                 blend_ahead=self.expectation.missed_blend_ahead(news),
             )
         if recipe.keeps_history:
-            for mode in range(work.order):
-                self.told[work.upper_part(mode)] = self.priors[mode]
-                self.centres[work.upper_part(mode)] = self.begun.means[mode]
+            for mode, n_upper in enumerate(work.n_upper):
+                means, told = self.modes.of(mode)
+                self.centres[work.upper_part(mode)] = means[:n_upper]
+                self.told[work.upper_part(mode)] = told[:n_upper]
         objective = self._objective(data_terms, observed)
         self._start(objective)
         blocks = work.blocks()
@@ -145,11 +148,11 @@ class BelievedStep:
                 objective = self._objective(data_terms, observed)
             for mode in range(work.order):
                 if recipe.keeps_history:
-                    objective.priors.means[mode] = self.begun.means[mode][None].copy()
-                    objective.priors.precisions[mode] = self.priors[mode][None].copy()
+                    means, told = self.modes.of(mode)
+                    objective.priors.means[mode], objective.priors.precisions[mode] = means, told
                 self._update(objective, [b for b in blocks if b.mode == mode])
                 if recipe.keeps_history:
-                    self._learn_prior(mode)
+                    self.modes.renew(mode, self.inverses)
         return objective
 
     def _start(self, objective: AnyBelieved) -> None:
@@ -276,16 +279,6 @@ class BelievedStep:
         for block in blocks:
             update(objective, block, self.run)
 
-    def _learn_prior(self, mode: int) -> None:
-        """Renew mean and scatter of a mode from its rows, all of which are here."""
-        rows = self.work.stack[self.work.part(mode)]
-        squares, sums = thin_times(rows, rows), rows.sum(axis=0)
-        inverse = self.inverses[self.work.part(mode)].sum(axis=0)
-        self.begun.means[mode] = sums / len(rows)
-        self.priors[mode] = mode_precisions(
-            squares[None], sums[None], (len(rows),), inverse[None], self.beliefs.noise
-        )[0]
-
     def remember(self, objective: AnyBelieved, misses: float) -> tuple[Floats, Beliefs]:
         """Return the precisions of all rows after the step, and the beliefs."""
         work, change, recipe = self.work, self.change, self.recipe
@@ -293,8 +286,10 @@ class BelievedStep:
         n_cells = count_cells(change, recipe)
         if recipe.keeps_history:
             noise, cells = misses / max(n_cells, 1.0), n_cells
-            shared = objective.priors.precisions
-            told = np.repeat(np.concatenate(shared), work.n_rows, axis=0)
+            told = np.concatenate(
+                [np.broadcast_to(one, (n, one.shape[1])) for one, n in zip(
+                    objective.priors.precisions, work.n_rows, strict=True)]
+            )  # fmt: skip
         else:
             share = min(FASTEST, n_cells / beliefs.cells)
             noise = beliefs.noise + share * (misses / max(n_cells, 1.0) - beliefs.noise)
@@ -309,18 +304,31 @@ class BelievedStep:
 
     def _learn_labels(self, coming: Coming, noise: float, gained: Floats) -> dict[str, Any]:
         """Return what new labels of the ordered mode change in the beliefs."""
-        part, rank, usual = self.work.part(coming.mode), self.work.rank, None
-        gaps = self.work.stack[part][coming.fresh] - self.centres[part][coming.fresh]
-        own = self.inverses[part][coming.fresh]
-        moments = gaps[:, :, None] * gaps[:, None] + noise * unpack(own, rank)
-        if not self.beliefs.n_drift and len(gaps):
-            usual = noise * unpack(invert(self.priors[coming.mode][None], rank)[0], rank)[0]
+        part, rank = self.work.part(coming.mode), self.work.rank
         misses, ahead = self._misses, self._misses.ahead
-        if ahead is not None and ahead.n < FEWEST and not self._may_tell():
+        if ahead is not None and 0 < ahead.n < FEWEST and not self._may_tell():
             assert self.expectation is not None
             ahead = self.expectation.missed_by_rows(unpack(gained[part][coming.fresh], rank))
             misses = replace(misses, ahead=ahead)
-        return self.beliefs.after_labels(moments, misses, usual)
+        after = self.beliefs.after_labels(len(coming.fresh), misses)
+        return after | self._learn_drift(coming, noise)
+
+    def _learn_drift(self, coming: Coming, noise: float) -> dict[str, Any]:
+        """Return the scatter of what the outlook misses: of all rows, or with that of new ones.
+
+        The first time the scatter of the mode is averaged with it: one row would tell of one
+        direction only.
+        """
+        if len(coming.line):
+            return {"drift": self.modes.drift, "n_drift": self.modes.n_drift}
+        part, rank, beliefs = self.work.part(coming.mode), self.work.rank, self.beliefs
+        gaps = self.work.stack[part][coming.fresh] - self.centres[part][coming.fresh]
+        own = self.inverses[part][coming.fresh]
+        moments = gaps[:, :, None] * gaps[:, None] + noise * unpack(own, rank)
+        if not beliefs.n_drift and len(gaps):
+            usual = noise * unpack(invert(self.priors[coming.mode][None], rank)[0], rank)
+            moments = np.concatenate([usual, moments])
+        return beliefs.drifted(moments)
 
     def _may_tell(self) -> bool:
         """Tell whether the model keeps values anyway, which errors of few cells give away."""

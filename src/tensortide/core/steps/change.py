@@ -15,7 +15,8 @@ class Coming:
     """Rows of the ordered mode that a batch brings, or brings cells of, in the order of labels.
 
     `fresh` are the local rows of new labels and `neighbours` what comes before them; `known` and
-    `beside` the same for known labels, where the outlook of those is wanted too.
+    `beside` the same for known labels, where the outlook of those is wanted too; `line` and
+    `along` for all rows that have two before them, where all rows take part.
     """
 
     mode: int
@@ -23,6 +24,8 @@ class Coming:
     neighbours: Neighbours
     known: Positions
     beside: Neighbours
+    line: Positions
+    along: Neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.packed import diagonal_places
 from tensortide.core.tensor.workspace import Workspace
 
-LEAST = 1e-12  # share of a row that is known without one of its cells, at least
+LEAST = 1e-9  # share of a row that is known without one of its cells, at least
 ROUGHLY = 1e-3  # the same where rows are not exactly where the cells want them
 
 
@@ -147,7 +147,8 @@ class Expectation:
         The rows of the ordered mode know the batch's cells by now, the others do not: `inverses`
         say how sure they are, `told` how sure they were before the batch, and `centres` where the
         new ones were expected.  `exact` says that rows are where their equations want them: then
-        a cell can be left out though its row knows next to nothing else.
+        a cell can be left out though its row knows next to nothing else.  Cells with a new label
+        of another mode do not judge: their fibres are new, and rows knew them by another row.
         """
         if not news.recalled.shape[1]:
             return None, None
@@ -166,8 +167,8 @@ class Expectation:
             add_outer(z, at, counted, known)
             known[:, diagonal_places(work.rank, known.shape[1])] *= 1.0 + JITTER
             sure = invert(known, work.rank, mode)[0]
-        leverages(z, at, np.ascontiguousarray(sure), weight)
-        weight = np.clip(weight * counted, 0.0, 1.0 - (LEAST if exact else ROUGHLY))
+        leverages(z, at, counted, np.ascontiguousarray(sure), weight)
+        weight = np.clip(weight, 0.0, 1.0 - (LEAST if exact else ROUGHLY))
         alone = (y - weight * news.values) / (1.0 - weight)
         if self._loss.positive:
             np.maximum(alone, 0.0, out=alone)
@@ -178,8 +179,11 @@ class Expectation:
         shares, recalling = self._beliefs.weights_known()
         both, said = weighted(np.column_stack([alone, outlook]), shares), news.recalled
         both = recalled_too(both, weighted(said, recalling), positive=self._loss.positive)
-        apart = Missed.of(np.hstack([missed, news.recalled])[news.live])
-        return apart, _missed_beside(news, both, news.live)
+        limits = np.array(work.n_upper)
+        limits[mode] = work.n_rows[mode]
+        judging = news.live & (cells < limits).all(axis=1)
+        apart = Missed.of(np.hstack([missed, news.recalled])[judging])
+        return apart, _missed_beside(news, both, judging)
 
     def _products(self, cells: Places) -> Floats:
         """Return the product of all rows of each cell but that of the ordered mode."""
@@ -221,7 +225,7 @@ class _Near:
         """Put new rows, one after the other, where the mixture sees them; return candidates."""
         found = np.empty((len(self._coming.fresh), len(weights), len(mean)))
         for k, row in enumerate(self._coming.fresh):
-            found[k] = self._before.candidates(k, self._table, mean)
+            found[k] = self._before.only(k).candidates(self._table, mean)[0]
             seen = mixed_row(weights, found[k], positive=self._positive)
             self._rows[row] = self._table[self._fresh[k]] = seen
         return found
@@ -229,8 +233,7 @@ class _Near:
     def known_outlook(self, mean: Floats, weights: Floats) -> Floats:
         """Return the rows as they are, known ones of the batch where the outlook sees them."""
         rows = self._rows.copy()
-        for k, row in enumerate(self._coming.known):
-            rows[row] = weights @ self._beside.candidates(k, self._table, mean)
+        rows[self._coming.known] = weights @ self._beside.candidates(self._table, mean)
         return rows
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
 from tensortide.core.losses.standard import Loss
-from tensortide.core.steps.outlook import DISCOUNT, RECENT, mix, mix_jointly
+from tensortide.core.steps.outlook import DISCOUNT, mix, mix_jointly, near_rows
 
 SEASONS = 4  # of which a seasonal mean is taken
 DAMPED = 0.5  # share of a trend that is left after each step
@@ -40,15 +40,8 @@ class Sight:
 
     def candidates(self, rows: Floats, means: Floats) -> Floats:
         """Return the candidates for each row; `means` are the mean rows known by then."""
-        near, there = rows[np.maximum(self.recent, 0)], self.recent >= 0
-        near = np.where(there[:, :, None], near, 0.0)
-        any_near = there[:, 0, None]
-        last = np.where(any_near, near[:, 0], means)
-        found = [means, last]
-        for n in (2, 4, RECENT):
-            count = np.maximum(there[:, :n].sum(axis=1), 1)[:, None]
-            found.append(np.where(any_near, near[:, :n].sum(axis=1) / count, means))
-        before = np.where(there[:, 1, None], near[:, 1], last)
+        near, last, found = near_rows(rows, self.recent, means)
+        before = np.where(self.recent[:, 1, None] >= 0, near[:, 1], last)
         found.append(last + run_on(self.horizon) * (last - before))
         for season in range(self.seasons.shape[1]):
             at = self.seasons[:, season]

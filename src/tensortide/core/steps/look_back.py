@@ -81,9 +81,11 @@ def look_back(
     ends = np.searchsorted(cells[order, past.mode], np.arange(len(rows) + 1))
     gram = np.zeros((n + recalled.shape[1],) * 2)
     seen, n_judged = [], 0
+    counts = n_before + np.arange(1, len(ordered) + 1)
+    means = np.vstack([rows[:1], sums[:-1] / counts[:-1, None]])[: len(ordered)]
+    looked = past.before.candidates(rows, means)
     for k in range(first, len(ordered)):
-        at = past.positions[k]
-        found = past.before.candidates(k, rows, sums[k - 1] / (n_before + k))
+        at, found = past.positions[k], looked[k]
         mine = order[ends[at] : ends[at + 1]]
         if len(mine) and loss.expects:
             missed = values[mine, None] - loss.mean(times_thin(z[mine], found))

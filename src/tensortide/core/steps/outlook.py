@@ -50,24 +50,46 @@ class Neighbours:
         )
         return Neighbours(recent, ago)
 
-    def candidates(self, k: int, rows: Floats, mean: Floats) -> Floats:
-        """Return the candidates for the k-th row, one below the other.
+    def only(self, k: int) -> Neighbours:
+        """Return the neighbours of the k-th row alone."""
+        return Neighbours(self.recent[k : k + 1], self.ago[k : k + 1])
 
-        `rows` are the rows at all positions that the neighbours name.
+    def candidates(self, rows: Floats, means: Floats) -> Floats:
+        """Return the candidates for each row, one below the other.
+
+        `rows` are the rows at all positions that the neighbours name, `means` the mean row: one
+        for all or one for each.
         """
-        recent, ago = self.recent[k], self.ago[k]
-        recent = recent[recent >= 0]
-        if not len(recent):
-            return np.tile(mean, (PLAIN + len(ago), 1))
-        near = rows[recent]
-        last = near[0]
-        found = [mean, last]
-        for n in (2, 4, 8):
-            some = near[:n]
-            found.append(np.add.reduce(some) / len(some))
-        found.append(last + 0.5 * (last - near[min(1, len(near) - 1)]))
-        found.append(last + (last - near[3]) / 3.0 if len(near) > 4 else last)
-        return np.array([*found, *(rows[at] if at >= 0 else last for at in ago)])
+        rows = rows if len(rows) else np.zeros((1, rows.shape[1]))  # no row is named
+        near, last, found = near_rows(rows, self.recent, means)
+        there = self.recent >= 0
+        before = np.where(there[:, 1, None], near[:, 1], last)
+        found.append(last + 0.5 * (last - before))
+        found.append(np.where(there[:, 4, None], last + (last - near[:, 3]) / 3.0, last))
+        past, seen = rows[np.maximum(self.ago, 0)], (self.ago >= 0)[:, :, None]
+        return np.concatenate(
+            [np.stack(found, axis=1), np.where(seen, past, last[:, None])], axis=1
+        )
+
+
+def near_rows(
+    rows: Floats, recent: Positions, means: Floats
+) -> tuple[Floats, Floats, list[Floats]]:
+    """Return rows before others, nearest first (nothing where none is), and the last of each.
+
+    And the plainest candidates: the mean row, the last, the means of the last 2, 4 and 8.  Where
+    no row comes before, all of them are the mean row.
+    """
+    there = recent >= 0
+    near = np.where(there[:, :, None], rows[np.maximum(recent, 0)], 0.0)
+    mean = np.broadcast_to(means, (len(recent), rows.shape[1]))
+    some = there[:, :1]
+    last = np.where(some, near[:, 0], mean)
+    found = [mean, last]
+    for n in (2, 4, RECENT):
+        count = np.maximum(there[:, :n].sum(axis=1), 1)[:, None]
+        found.append(np.where(some, near[:, :n].sum(axis=1) / count, mean))
+    return near, last, found
 
 
 def mix(errors: Floats, allowed: Flags | None = None) -> Floats:

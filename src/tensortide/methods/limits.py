@@ -7,7 +7,8 @@ import math
 from tensortide.core.steps.change import Change
 from tensortide.core.steps.method import Memory, Method
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.data.modes import Arrival, Modes
+from tensortide.data.arrival import Arrival
+from tensortide.data.modes import Modes
 from tensortide.errors import InputError
 
 GENERAL = "method='gocpte' (or 'gocpt', which keeps history)"

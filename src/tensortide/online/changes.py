@@ -12,8 +12,9 @@ from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.sorting import count_outside
 from tensortide.core.steps.change import Change
 from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.data.arrival import Arrival
 from tensortide.data.cells import Cells, compact, distinct_cells
-from tensortide.data.modes import Arrival, Modes
+from tensortide.data.modes import Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Absorbed, Store
 from tensortide.errors import InputError

@@ -23,7 +23,8 @@ from tensortide.errors import SolveError
 from tensortide.online.ahead import Ahead, Next, first_ahead
 
 if TYPE_CHECKING:
-    from tensortide.data.modes import Arrival, Modes
+    from tensortide.data.arrival import Arrival
+    from tensortide.data.modes import Modes
     from tensortide.online.changes import BatchChange
     from tensortide.online.model import Model
 

@@ -25,8 +25,9 @@ from tensortide.core.tensor.dense_box import DenseBox, box_values
 from tensortide.core.tensor.factors import Factors, values_at
 from tensortide.core.tensor.packed import unpack
 from tensortide.core.updates.exact import Run, serially
+from tensortide.data.arrival import Arrival
 from tensortide.data.cells import Cells
-from tensortide.data.modes import Arrival, Modes
+from tensortide.data.modes import Modes
 from tensortide.data.sketch import DistinctCells
 from tensortide.data.store import Store
 from tensortide.data.timeline import ordered_mode

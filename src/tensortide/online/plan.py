@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tensortide.arrays import Floats, Positions
     from tensortide.core.steps.outcome import Outcome
     from tensortide.core.tensor.fibres import FibreChange, Fibres
-    from tensortide.data.modes import Arrival, Modes
+    from tensortide.data.arrival import Arrival
+    from tensortide.data.modes import Modes
     from tensortide.data.sketch import DistinctCells
     from tensortide.data.store import Store
     from tensortide.data.timeline import Timeline

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray
 
-    from tensortide.data.modes import Arrival
+    from tensortide.data.arrival import Arrival
     from tensortide.online.estimator import OnlineCP
     from tensortide.online.info import Info
     from tensortide.online.model import Model

@@ -18,7 +18,8 @@ from tensortide.online.info import MOST
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tensortide.data.modes import Arrival, Modes
+    from tensortide.data.arrival import Arrival
+    from tensortide.data.modes import Modes
     from tensortide.online.changes import BatchChange
 
 RARE = 1e-3  # tail probability below which a value is a surprise

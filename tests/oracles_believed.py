@@ -175,34 +175,46 @@ def step(
     several = sum(n < k for n, k in zip(old, new_shape, strict=True)) > 1 and zeros is None
     few = {c: v for c, v in terms.items() if sum(map(int.__ge__, c, old)) < 2}
     update = partial(_update, now, old, priors, centres, keep, fill=zeros is not None)
+
+    def learn(mode, rows, cells=terms):
+        update(cells, mode, rows)
+
+    known = few if several else terms
     if ahead is not None:
-        mode, late, see, told, along = ahead
-        if along is not None:
-            for i, row in along.new.items():
-                now.means[mode][i] = row
-            along.place(now, priors, centres, averages)
-        if late:
-            update(few if several else terms, mode, [i for i in touched[mode] if i < old[mode]])
-        for i, centre in see(now.means).items():
-            now.means[mode][i] = centres[mode][i] = centre
-            now.told[mode][i] = priors[mode][i] = told
+        _look_ahead(
+            now, (priors, centres, averages), ahead, touched, old, partial(learn, cells=known)
+        )
     for mode, n in enumerate(old):
-        update(few if several else terms, mode, range(n, new_shape[mode]))
+        learn(mode, range(n, new_shape[mode]), known)
     if begun is not None:
         begun(now, centres)
     for _ in range(sweeps):
         for mode in range(len(new_shape)):
+            along = ahead[-1] if ahead is not None and mode == ahead[0] else None
             if not economy:
                 priors[mode][:], centres[mode][:] = averages[mode]
-            lined = ahead is not None and ahead[-1] is not None and mode == ahead[0]
-            if lined:
-                ahead[-1].place(now, priors, centres, averages)
-            update(terms, mode, touched[mode])
+            if along is not None:
+                along.place(now, priors, centres, averages)
+            learn(mode, touched[mode])
             averages[mode] = prior_precision(now, mode, keep), now.means[mode].mean(axis=0)
-            if lined:
-                ahead[-1].learn(now, averages)
+            if along is not None:
+                along.learn(now, averages)
     now.bound = free_energy(now, terms, priors, centres, touched)
     return _with_noise(now, terms, economy=economy, before=rows)
+
+
+def _look_ahead(now, beliefs, ahead, touched, old, learn):
+    """Bring new rows of the ordered mode to where they are seen, after late cells of known ones."""
+    (priors, centres, averages), (mode, late, see, told, along) = beliefs, ahead
+    if along is not None:
+        for i, row in along.new.items():
+            now.means[mode][i] = row
+        along.place(now, priors, centres, averages)
+    if late:
+        learn(mode, [i for i in touched[mode] if i < old[mode]])
+    for i, centre in see(now.means).items():
+        now.means[mode][i] = centres[mode][i] = centre
+        now.told[mode][i] = priors[mode][i] = told
 
 
 def _begin(rows, new_shape, keep, *, economy, decay):

@@ -123,32 +123,43 @@ def value(means, cell, mode=None, row=None):
 
 
 class FibreDict:
-    """A memory of fibres that writes down all residuals of each."""
+    """A memory of fibres that writes down all that each was told.
+
+    `line` says where the label of a cell stands; of a label before the last one nothing is last.
+    """
 
     def __init__(self, mode):
-        self.mode, self.seen, self.told = mode, {}, {}
+        self.mode, self.told = mode, {}
 
     def key(self, cell):
         return tuple(int(i) for m, i in enumerate(cell) if m != self.mode)
 
-    def recall(self, cell):
+    def recall(self, cell, line=np.inf):
         """Nothing, the last residual, a faded mean, the sum over one more than the count."""
-        seen = self.seen.get(self.key(cell), [])
-        if not seen:
-            return [0.0] * 4
-        fades = [0.7**age for age in range(len(seen))][::-1]
-        faded_mean = sum(f * r for f, (r, _) in zip(fades, seen, strict=True)) / sum(fades)
-        counted = [r for r, counts in seen if counts]
-        return [0.0, seen[-1][0], faded_mean, sum(counted) / (len(counted) + 1)]
-
-    def learn(self, cell, residual, counts, value):
-        self.seen.setdefault(self.key(cell), []).append((residual, counts))
-        self.told.setdefault(self.key(cell), []).append((value, counts))
-
-    def values(self, cell):
-        """The last value, and the mean of those that count; of none the last one."""
         told = self.told.get(self.key(cell), [])
         if not told:
+            return [0.0] * 4
+        fades = [0.7**age for age in range(len(told))][::-1]
+        faded_mean = sum(f * r for f, (r, *_) in zip(fades, told, strict=True)) / sum(fades)
+        counted = [r for r, counts, *_ in told if counts]
+        mean = sum(counted) / (len(counted) + 1)
+        _, _, (last, *_) = self.last(told)
+        if line < self.last(told)[0]:
+            return [0.0, mean, mean, mean]
+        return [0.0, last, faded_mean, mean]
+
+    def last(self, told):
+        """What was told of the newest label, of several the one that came last."""
+        return max((at, k, one) for k, (*one, at) in enumerate(told))
+
+    def learn(self, cell, residual, counts, value, line):
+        self.told.setdefault(self.key(cell), []).append((residual, counts, value, line))
+
+    def values(self, cell, line):
+        """The last value, and the mean of those that count; of none the last one."""
+        told = self.told.get(self.key(cell), [])
+        if not told or line < self.last(told)[0]:
             return [np.nan, np.nan]
-        counted = [x for x, counts in told if counts]
-        return [told[-1][0], sum(counted) / len(counted) if counted else told[-1][0]]
+        _, _, (_, _, last) = self.last(told)
+        counted = [x for _, counts, x, _ in told if counts]
+        return [last, sum(counted) / len(counted) if counted else last]

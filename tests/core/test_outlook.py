@@ -256,7 +256,7 @@ class Expected:
     def _weights_of_answers(self, known):
         """By past errors; those of what needs no model count a little more."""
         gram = self.beliefs.blend[known]
-        return mix(gram + 0.003 * np.diag([0.0, gram[1, 1], gram[2, 2]]))
+        return mix(gram + 0.02 * np.diag([0.0, gram[1, 1], gram[2, 2]]))
 
     def _with_new(self, means):
         """New rows are the mean of their mode."""

@@ -9,20 +9,22 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.objective.believed import invert
-from tensortide.core.steps.beliefs import BLENDED, FEWEST, MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, FEWEST, Beliefs
 from tensortide.core.steps.change import Coming, News
+from tensortide.core.steps.hyper import above
 from tensortide.core.steps.look_back import Past, find_period, look_back
-from tensortide.core.steps.outlook import PLAIN, RECENT, recalled_too, weighted
+from tensortide.core.steps.outlook import PLAIN, recalled_too, weighted
 from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.factors import Factors, products_at, values_at
-from tensortide.core.tensor.fibres import FibreChange, Fibres
+from tensortide.core.tensor.fibres import MEMORIES, FibreChange, Fibres
 from tensortide.data.timeline import LONGEST, ORDERED, Timeline
 
 if TYPE_CHECKING:
     from tensortide.core.losses.standard import Loss
     from tensortide.core.steps.learn import Learning
     from tensortide.core.tensor.dense_box import AnyEntries
-    from tensortide.data.modes import Arrival, Modes
+    from tensortide.data.arrival import Arrival
+    from tensortide.data.modes import Modes
     from tensortide.online.changes import BatchChange
     from tensortide.online.model import Model
 
@@ -52,7 +54,7 @@ def first_ahead(
     """Return what the preparation tells about what is to come along a mode, if any."""
     rank, none, size = factors.rank, np.zeros((0, 0)), learning.size
     if learning.n_cells < FEWEST:  # the square of one cell would give it away
-        size = float(np.ldexp(np.sign(size), np.frexp(size)[1]))
+        size = above(size)
     beliefs = Beliefs(
         noise=learning.noise, cells=learning.n_cells, size=size, spread=none,
         timeline=-1, grown=0, unit=1, monthly=False, periods=(), ahead=none, known=none,
@@ -89,9 +91,9 @@ def _look_along(
     if fibres:
         memory = Fibres.none(mode, modes.order)
         residuals = values - values_at(factors.rows(), cells)
-        order = _by_label(line, modes, cells[:, mode])
-        every = np.ones(len(values), bool)
-        learned, recalled = memory.learn(cells, order, residuals, every, values)
+        numbers = _numbers_of(line, modes, cells[:, mode])
+        order, every = np.argsort(numbers, kind="stable"), np.ones(len(values), bool)
+        learned, recalled = memory.learn(cells, order, residuals, every, values, numbers)
         memory.put(learned)
     past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
     beliefs = look_back(
@@ -133,11 +135,14 @@ def _with_found_period(line: Timeline, factors: Factors) -> Timeline:
     return replace(line, periods=(*line.periods, found))
 
 
-def _by_label(line: Timeline, modes: Modes, positions: Positions | Places) -> Positions:
-    """Return the order of cells by their labels on the line."""
+def _numbers_of(
+    line: Timeline, modes: Modes, positions: Positions | Places, arrival: Arrival | None = None
+) -> Positions:
+    """Return where the labels at positions of the ordered mode stand on its line."""
     used, which = np.unique(positions, return_inverse=True)
-    numbers = line.number([modes.labels[line.mode].label(int(p)) for p in used])
-    return np.argsort(numbers[which.ravel()], kind="stable")
+    known = modes.labels[line.mode].label
+    of = known if arrival is None else lambda p: modes.label(line.mode, p, arrival)
+    return np.asarray(line.number([of(int(p)) for p in used])[which.ravel()])
 
 
 def restored(beliefs: Beliefs, modes: Modes, fibres: Fibres | None) -> Ahead:
@@ -166,15 +171,14 @@ class Next:
             return None
         change, line = self.change, self.line
         cells = change.places(np.arange(len(change.values)))
-        used, which = np.unique(cells[:, line.mode], return_inverse=True)
-        numbers = line.number([modes.label(line.mode, int(p), arrival) for p in used])
-        order = np.argsort(numbers[which.ravel()], kind="stable")
+        numbers = _numbers_of(line, modes, cells[:, line.mode], arrival)
+        order = np.argsort(numbers, kind="stable")
         live = change.live() & (not change.first_news)  # which the new beginning has learned
         absorbed = change.absorbed
         counts = np.ones(len(live), bool) if absorbed is None else ~absorbed.revised
         order = order[live[order]]
         residuals = change.values - learned
-        return self.fibres.learn(cells, order, residuals, counts, change.values)[0]
+        return self.fibres.learn(cells, order, residuals, counts, change.values, numbers)[0]
 
 
 def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
@@ -198,7 +202,8 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     cells = None
     if fibres is not None:
         cells = change.places(np.arange(len(change.values)))
-        recalled, plain = fibres.recall(cells), fibres.values(cells)
+        at = _numbers_of(line, model.modes, cells[:, mode], arrival)
+        recalled, plain = fibres.recall(cells, at)
         seen = np.unique(cells[:, mode])
         seen = seen[seen < old]
         known = seen if touched is None else np.searchsorted(touched, seen)
@@ -262,27 +267,20 @@ def _other_mode(model: Model, arrival: Arrival, line: Timeline, beliefs: Beliefs
 
 
 def with_memory(model: Model, positions: Positions | Places, values: Floats) -> Floats:
-    """Return values of known cells with what their fibres and the outlook of their labels say.
-
-    Of labels that are older than `RECENT` others the last residual says nothing any more: there
-    the mean residual stands for all memories, and no value for itself.
-    """
+    """Return values of known cells with what their fibres and the outlook of their labels say."""
     beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
     if fibres is None or line is None or not len(positions):
         return values
     shares, recalling = beliefs.weights_known()
     mode = line.mode
-    recalled = fibres.recall(positions)
     used, which = np.unique(positions[:, mode], return_inverse=True)
     which = which.ravel()
-    newest = line.places[-RECENT:]
-    old = ~np.isin(used, newest)[which]
-    recalled[old, 1] = recalled[old, 2] = recalled[old, 3]
+    numbers = line.number([model.modes.labels[mode].label(int(p)) for p in used])
+    recalled, plain = fibres.recall(positions, numbers[which])
     found = shares[0] * values
     if shares[1] > 0.0:
         rows = model.rows()
-        labels = [model.modes.labels[mode].label(int(p)) for p in used]
-        before = line.before(line.number(labels))
+        before = line.before(numbers)
         mean, weights = model.factors.means()[mode], beliefs.weights_of_prior()
         outlook = weights @ before.candidates(rows[mode], mean)
         alone = before.recent[:, 0] < 0
@@ -290,6 +288,4 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
         found += shares[1] * (outlook[which] * products_at(rows, positions, mode)).sum(axis=1)
     positive = model.method.loss.positive
     found = recalled_too(found, weighted(recalled, recalling), positive=positive)
-    plain = fibres.values(positions)
-    plain[old] = np.nan
     return beliefs.blended(found, plain, known=True)

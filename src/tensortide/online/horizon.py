@@ -65,14 +65,15 @@ class Outlook:
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
+        at = np.full(len(cells), number[0])
         if self._past is not None:
-            at = np.full(len(cells), number[0])
             said = weighted(self._past.recall(cells, at, horizon), recalling)
         else:
             mixed, one_ahead = self._beliefs.weights_ahead()
             left = persistence(self._beliefs.ahead, mixed)
-            said = weighted(self._fibres.recall(cells), decayed(one_ahead, left, horizon))
-        return self._blended(cells, recalled_too(values, said, positive=self._positive))
+            remembered, _ = self._fibres.recall(cells, at)
+            said = weighted(remembered, decayed(one_ahead, left, horizon))
+        return recalled_too(values, said, positive=self._positive)
 
     @cached_property
     def _past(self) -> PastCells | None:
@@ -89,13 +90,10 @@ class Outlook:
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
-        said = weighted(self._fibres.recall(cells), recalling)
-        return self._blended(cells, recalled_too(values, said, positive=self._positive))
-
-    def _blended(self, cells: Positions, values: Floats) -> Floats:
-        """Return what the model says beside last values and means, as one step ahead."""
-        assert self._fibres is not None
-        return self._beliefs.blended(values, self._fibres.values(cells), known=False)
+        at = np.full(len(cells), self._told.number([label])[0])
+        recalled, plain = self._fibres.recall(cells, at)
+        found = recalled_too(values, weighted(recalled, recalling), positive=self._positive)
+        return self._beliefs.blended(found, plain, known=False)
 
     def _with_row(self, cells: Positions, row: Floats) -> Floats:
         """Return the values of cells whose label along the mode has a row, as a step adds up."""

@@ -48,7 +48,8 @@ class PastCells:
         self._index = Fibres.none(line.mode, model.modes.order)
         every = np.ones(len(cells), bool)
         none = np.zeros(len(cells))
-        change, _ = self._index.learn(cells, np.arange(len(cells)), none, every, none)
+        order = np.arange(len(cells))
+        change, _ = self._index.learn(cells, order, none, every, none, order)
         self._index.put(change)
         numbers = line.number(list(labels.array()))[cells[:, line.mode]]
         residuals = values - values_at(rows, cells)

@@ -17,9 +17,9 @@ import numpy as np
 from tensortide.arrays import AnyArray, Floats, Shape
 from tensortide.core.penalties.prox import NonNegative, Nuclear, Simplex
 from tensortide.core.steps.alpha import Schedule, constant, density, per_size
-from tensortide.core.steps.beliefs import BLENDED, MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, Beliefs
 from tensortide.core.steps.method import Limits, Method, Recipe, Recursion
-from tensortide.core.tensor.fibres import NUMBERS
+from tensortide.core.tensor.fibres import MEMORIES, NUMBERS
 from tensortide.core.tensor.packed import diagonal_places, packed_width
 from tensortide.data.sketch import REGISTERS
 from tensortide.data.timeline import LONGEST, ORDERED

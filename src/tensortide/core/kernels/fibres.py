@@ -49,20 +49,24 @@ def insert_fibres(keys: Places, first: int, last: int, slots: Positions) -> None
 
 
 @compiled(
-    "void(int64[::1], int64[::1], float64[::1], boolean[::1], float64[:,::1], float64[:,::1])"
+    "void(int64[::1], int64[::1], float64[::1], boolean[::1], float64[::1], int64[::1],"
+    " float64[:,::1], float64[:,::1])"
 )
 def recall_and_learn(
     order: Positions,
     which: Positions,
     residuals: Floats,
     counts: Flags,
+    values: Floats,
+    line: Positions,
     numbers: Floats,
     recalled: Floats,
 ) -> None:
     """Go through cells in an order; write what their fibre remembers, then let it learn.
 
-    A fibre has five numbers: the last residual, its faded sum and weight, its sum and count.
-    Cells that do not count were counted before: they are revised.
+    A fibre has eight numbers: the last residual, its faded sum and weight, its sum and count, the
+    last value, the sum of values, and where the last ones stand on the line of labels.  Cells that
+    do not count were counted before: they are revised.  Late cells of older labels are not last.
     """
     for k in range(order.shape[0]):
         e = order[k]
@@ -72,9 +76,13 @@ def recall_and_learn(
         recalled[e, 2] = m[1] / m[2] if m[2] > 0.0 else 0.0
         recalled[e, 3] = m[3] / (m[4] + 1.0)
         r = residuals[e]
-        m[0] = r
+        if m[2] == 0.0 or line[e] >= m[7]:
+            m[0] = r
+            m[5] = values[e]
+            m[7] = line[e]
         m[1] = FADE * m[1] + r
         m[2] = FADE * m[2] + 1.0
         if counts[e]:
             m[3] += r
             m[4] += 1.0
+            m[6] += values[e]

@@ -20,12 +20,12 @@ from tensortide.core.steps.outlook import (
     stable,
     weighted,
 )
+from tensortide.core.tensor.fibres import MEMORIES
 
-MEMORIES = 4  # of a fibre: nothing, the last residual, a faded mean, the mean of all
 FEWEST = 8  # cells whose errors may be added up where no value is kept: those of one give it away
-WORSE = 0.003  # share by which plain values are taken for worse: where the model is exact it stays
+WORSE = 0.02  # share by which plain values are taken for worse: where the model is exact it stays
 BLENDED = 3  # ways to answer: the model, the last value of a fibre, the mean of its values
-LONGEST = 50.0  # new labels over which the drift of the outlook is averaged
+DRIFTING = 50.0  # new labels over which the drift of the outlook is averaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Beliefs:
         """Return the mean of what the outlook missed, with that of more rows."""
         drift, count = self.drift, self.n_drift
         for one in moments:
-            count = min(count + 1.0, LONGEST)
+            count = min(count + 1.0, DRIFTING)
             drift = drift + (one - drift) / count
         return {"drift": drift, "n_drift": count}
 

@@ -30,6 +30,15 @@ def faintest(size: float) -> float:
     return FAINT * size or NO_NOISE
 
 
+def above(size: float) -> float:
+    """Return the next power of two: a bound of squares that gives no value away.
+
+    >>> above(25.0)
+    32.0
+    """
+    return float(np.ldexp(1.0, np.frexp(size)[1])) if size > 0.0 else 0.0
+
+
 def mode_precisions(
     squares: Floats, sums: Floats, n_rows: tuple[int, ...], spread: Floats, noise: float
 ) -> Floats:

@@ -18,7 +18,7 @@ from tensortide.core.objective.believed import Believed, RowPriors
 from tensortide.core.objective.data_terms import DataTerms, imputed
 from tensortide.core.objective.squares import Objective
 from tensortide.core.steps.believed_loss import AnyBelieved, BelievedLoss, update
-from tensortide.core.steps.hyper import faintest, mode_precisions
+from tensortide.core.steps.hyper import above, faintest, mode_precisions
 from tensortide.core.tensor.dense_box import AnyEntries, DenseBox
 from tensortide.core.tensor.packed import diagonal_places, packed_width, unpack
 from tensortide.core.tensor.workspace import Workspace
@@ -32,7 +32,8 @@ class Learning:
     """One start on its way: its rows, how sure they are, its hyperparameters.
 
     `size` is what noise is small beside, `square` the mean square of the values; `bend` is the
-    weight of a usual cell, one for squares, and `least` and `most` bound the noise that a loss has.
+    weight of a usual cell, one for squares, and `least` and `most` bound the noise: where cells are
+    too few to hold variances down, these grow with the noise, and the noise with them.
     """
 
     work: Workspace
@@ -100,7 +101,7 @@ class Learning:
 
     def guess(self) -> None:
         """Take first hyperparameters from the rows as they are, which are sure for now."""
-        self._set_noise(self._fit())
+        self._set_noise(self._fit(), self.most)
         self.inverses[:] = 0.0
         for mode in range(self.work.order):
             self._learn_prior(mode)
@@ -119,7 +120,8 @@ class Learning:
                 objective.note_change(block.mode)
             self._learn_prior(block.mode)
         self.gained = objective.gained
-        self._set_noise(self._misses(objective))
+        most = max(self.most, above(self._fit() / self.n_cells)) if still else self.most
+        self._set_noise(self._misses(objective), most)
         return self.evidence()
 
     def least_square(self) -> float:
@@ -148,10 +150,9 @@ class Learning:
             return found + objective.own_variance(listed)
         return objective.misses()
 
-    def _set_noise(self, misses: float) -> None:
+    def _set_noise(self, misses: float, most: float) -> None:
         self.misses = misses
-        noise = max(misses / self.n_cells, faintest(self.size), self.least)
-        self.noise = min(noise, self.most)
+        self.noise = max(min(misses / self.n_cells, most), faintest(self.size), self.least)
 
     def _learn_prior(self, mode: int) -> None:
         rows = self.work.stack[self.work.part(mode)]

@@ -9,11 +9,12 @@ import numpy as np
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
 from tensortide.core.losses.standard import Loss
-from tensortide.core.steps.beliefs import FEWEST, MEMORIES, Beliefs
+from tensortide.core.steps.beliefs import DRIFTING, FEWEST, Beliefs
 from tensortide.core.steps.method import SQUARED
 from tensortide.core.steps.missed import UnlistedZeros
 from tensortide.core.steps.outlook import DISCOUNT, PLAIN, Neighbours, mix, stable
 from tensortide.core.tensor.factors import Factors, products_at
+from tensortide.core.tensor.fibres import MEMORIES
 from tensortide.core.tensor.packed import unpack
 
 LONGEST = 400  # steps of a season that is looked for
@@ -97,16 +98,23 @@ def look_back(
         seen.append((at, found))
     if n_judged < FEWEST:
         gram[:] = 0.0
-    drift, count = np.zeros_like(beliefs.drift), 0.0
-    weights = mix(gram[:n, :n], stable(n))
-    told = factors.precisions()[past.mode]
-    for at, found in seen:
-        gap = rows[at] - weights @ found
-        count += 1.0
-        own = beliefs.noise * _inverse(told[at], rows.shape[1])
-        drift = drift + (np.outer(gap, gap) + own - drift) / count
+    drift = _drift(beliefs, factors, past.mode, seen, mix(gram[:n, :n], stable(n)))
     known = np.zeros((2 + MEMORIES,) * 2) if recalled.shape[1] else np.zeros((0, 0))
-    return replace(beliefs, ahead=gram, known=known, drift=drift, n_drift=min(count, 50.0))
+    return replace(
+        beliefs, ahead=gram, known=known, drift=drift, n_drift=min(float(len(seen)), DRIFTING)
+    )
+
+
+def _drift(
+    beliefs: Beliefs, factors: Factors, mode: int, seen: list[tuple[int, Floats]], weights: Floats
+) -> Floats:
+    """Return the mean of what the outlook would have missed of rows, with their covariances."""
+    drift, told = np.zeros_like(beliefs.drift), factors.precisions()[mode]
+    for count, (at, found) in enumerate(seen, start=1):
+        gap = factors.rows()[mode][at] - weights @ found
+        own = beliefs.noise * _inverse(told[at], len(gap))
+        drift = drift + (np.outer(gap, gap) + own - drift) / count
+    return drift
 
 
 def _inverse(packed: Floats, rank: int) -> Floats:

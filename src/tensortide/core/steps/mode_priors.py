@@ -17,7 +17,7 @@ import numpy as np
 from tensortide.arrays import Floats
 from tensortide.core.kernels.dense import thin_times
 from tensortide.core.objective.believed import invert
-from tensortide.core.steps.beliefs import LONGEST, Beliefs
+from tensortide.core.steps.beliefs import DRIFTING, Beliefs
 from tensortide.core.steps.change import Coming
 from tensortide.core.steps.hyper import mode_precisions, precision
 from tensortide.core.tensor.packed import unpack
@@ -70,15 +70,16 @@ class ModePriors:
         gaps, n = rows[coming.line] - self._outlook(rows, coming), len(coming.line)
         packed = np.stack([own[coming.line].sum(axis=0), self._usual(mode) / n])
         found = thin_times(gaps, gaps) + self._noise * unpack(packed, len(sums)).sum(axis=0)
-        self.drift, self.n_drift = found / (n + 1.0 / n), min(float(n), LONGEST)
+        self.drift, self.n_drift = found / (n + 1.0 / n), min(float(n), DRIFTING)
 
     def _usual(self, mode: int) -> Floats:
         """Return the scatter of a mode in units of the noise, packed."""
-        return invert(self._precisions[mode][None], self._work.rank, mode)[0][0]
+        usual, _ = invert(self._precisions[mode][None], self._work.rank, mode)
+        return np.asarray(usual[0])
 
     def _outlook(self, rows: Floats, coming: Coming) -> Floats:
         """Return where rows of the ordered mode are seen from those before them."""
         return np.asarray(self._weights @ coming.along.candidates(rows, self._means[coming.mode]))
 
     def _rows(self, mode: int) -> Floats:
-        return self._work.stack[self._work.part(mode)]
+        return np.asarray(self._work.stack[self._work.part(mode)])

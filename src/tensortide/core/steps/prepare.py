@@ -27,6 +27,7 @@ from tensortide.core.steps.goal import (
     ties_of,
     typical_value,
 )
+from tensortide.core.steps.hyper import above
 from tensortide.core.steps.learn import Learning
 from tensortide.core.steps.method import Recipe
 from tensortide.core.tensor.dense_box import DenseBox
@@ -253,7 +254,8 @@ def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
     loss = recipe.loss
     mean, values = typical_value(recipe, change, work), _told_values(change)
     if isinstance(loss, Squared) or mean is None:
-        return {"size": dot(values, values) / count_cells(change, recipe)}
+        size = dot(values, values) / count_cells(change, recipe)
+        return {"size": size, "most": above(size)}
     bend = loss.bend(mean)
     bend = bend if np.isfinite(bend) and bend > 0.0 else 2.0
 
@@ -265,9 +267,11 @@ def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
 
     centre = mean if loss.positive else 0.0  # as large, not as varied: alike is not nothing
     size = float(np.mean(missed(loss, values, np.full(len(values), centre))))
+    size = size if np.isfinite(size) else 0.0
     return {
-        "general": general, "bend": bend / 2.0, "least": loss.least_noise, "most": loss.most_noise,
-        "size": size if np.isfinite(size) and loss.least_noise == 0.0 else 0.0,
+        "general": general, "bend": bend / 2.0, "least": loss.least_noise,
+        "most": min(loss.most_noise, above(size) or np.inf),
+        "size": size if loss.least_noise == 0.0 else 0.0,
     }  # fmt: skip
 
 

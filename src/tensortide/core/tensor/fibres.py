@@ -1,9 +1,9 @@
 """A memory of fibres: what a low-rank model leaves over, for all labels but those of one mode.
 
-Residuals of a fibre persist where the rank is too small to hold it.  Seven numbers are kept of
-each: its last residual, a faded sum with its weight, the sum of all with their count, and of the
-values themselves the last one and their sum.  They give back the last value, so a model without
-history keeps no fibres unless it is asked to.
+Residuals of a fibre persist where the rank is too small to hold it.  Eight numbers are kept of
+each: its last residual, a faded sum with its weight, the sum of all with their count, of the values
+themselves the last one and their sum, and where the last one stands on the line of labels.  They
+give back the last value, so a model without history keeps no fibres unless it is asked to.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.kernels.fibres import find_fibres, insert_fibres, recall_and_learn
 
-NUMBERS = 7
-LAST_VALUE, SUM = 5, 6
+NUMBERS = 8
+MEMORIES = 4  # nothing, the last residual, a faded mean, the mean of all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +61,24 @@ class Fibres:
         """Bytes held."""
         return self.keys.nbytes + self.numbers.nbytes
 
-    def recall(self, cells: Places | Positions) -> Floats:
-        """Return for each cell: nothing, the last residual, the faded mean, the mean."""
+    def recall(self, cells: Places | Positions, line: Positions) -> tuple[Floats, Floats]:
+        """Return what is remembered of the fibre of each cell, whose labels stand on a line.
+
+        Of residuals: nothing, the last one, a faded mean, the mean.  Of values: the last one and
+        the mean, NaN where there is none.  What is last says nothing of a label before it: there
+        the mean residual stands for all memories, and no value for itself.
+        """
         at = self.find(cells)
         m = np.where((at >= 0)[:, None], self._numbers[np.maximum(at, 0)], 0.0)
-        out = np.zeros((len(at), 4))
-        out[:, 1] = m[:, 0]
-        out[:, 2] = m[:, 1] / np.where(m[:, 2] > 0.0, m[:, 2], 1.0)
-        out[:, 3] = m[:, 3] / (m[:, 4] + 1.0)
-        return out
-
-    def values(self, cells: Places | Positions) -> Floats:
-        """Return for each cell the last value of its fibre and their mean; NaN where none is."""
-        at = self.find(cells)
-        m = self._numbers[np.maximum(at, 0)]
-        count = m[:, 4]
-        mean = np.where(
-            count > 0.0, m[:, SUM] / np.where(count > 0.0, count, 1.0), m[:, LAST_VALUE]
-        )
-        return np.where((at >= 0)[:, None], np.column_stack([m[:, LAST_VALUE], mean]), np.nan)
+        residual, faded, weight, total, count, value, values, last = m.T
+        known, back = weight > 0.0, line < last
+        out = np.zeros((len(at), MEMORIES))
+        out[:, 3] = total / (count + 1.0)
+        out[:, 1] = np.where(back, out[:, 3], residual)
+        out[:, 2] = np.where(back, out[:, 3], faded / np.where(known, weight, 1.0))
+        mean = np.where(count > 0.0, values / np.maximum(count, 1.0), value)
+        plain = np.column_stack([value, mean])
+        return out, np.where((known & ~back)[:, None], plain, np.nan)
 
     def find(self, cells: Places | Positions) -> Positions:
         """Return where the fibre of each cell stands, -1 where none is known."""
@@ -95,8 +94,12 @@ class Fibres:
         residuals: Floats,
         counts: Flags,
         values: Floats,
+        line: Positions,
     ) -> tuple[FibreChange, Floats]:
-        """Return what cells change, one by one in an order, and what was recalled of residuals."""
+        """Return what cells change, one by one in an order, and what was recalled of residuals.
+
+        `line` says where the label of each cell stands among those of the mode.
+        """
         wanted = self._wanted(cells)
         at = np.empty(len(wanted), np.int64)
         find_fibres(wanted, self._slots, self._keys, at)
@@ -110,12 +113,8 @@ class Fibres:
         known = places < self.size
         before = np.zeros((len(places), NUMBERS))
         before[known] = self._numbers[places[known]]
-        after, recalled = before.copy(), np.empty((len(cells), 4))
-        recall_and_learn(order, which.ravel(), residuals, counts, after, recalled)
-        mine = which.ravel()[order]
-        after[mine, LAST_VALUE] = values[order]  # of several the one that comes last stays
-        counted = counts[order]
-        after[:, SUM] += np.bincount(mine[counted], values[order][counted], len(places))
+        after, recalled = before.copy(), np.empty((len(cells), MEMORIES))
+        recall_and_learn(order, which.ravel(), residuals, counts, values, line, after, recalled)
         keys = np.concatenate([self._keys[places[known]], fresh])
         size = self.size + len(fresh)
         change = FibreChange(places=places, keys=keys, before=before, after=after, size=size)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.fibres import recall_and_learn
+from tensortide.core.tensor.fibres import MEMORIES, NUMBERS
 
 BASIC = 5  # nothing, the last residual, a faded mean, the mean of all, a damped trend
 
@@ -34,12 +35,11 @@ class Residuals:
         at = np.flatnonzero(real)
         which = np.ascontiguousarray(self._keys[at] // self._width)
         n_fibres = int(self._keys[-1] // self._width) + 1 if len(self._keys) else 0
-        numbers, recalled = np.zeros((n_fibres, BASIC)), np.empty((len(at), 4))
-        recall_and_learn(
-            np.arange(len(at)), which, np.ascontiguousarray(self._held[at]),
-            np.ones(len(at), bool), numbers, recalled,
-        )  # fmt: skip
-        known = np.zeros((len(self._keys), 4))
+        numbers, recalled = np.zeros((n_fibres, NUMBERS)), np.empty((len(at), MEMORIES))
+        order, held = np.arange(len(at)), np.ascontiguousarray(self._held[at])
+        every = np.ones(len(at), bool)
+        recall_and_learn(order, which, held, every, held, order, numbers, recalled)
+        known = np.zeros((len(self._keys), MEMORIES))
         known[at] = recalled
         after = np.flatnonzero(self._keys % self._width == self._width - 1)
         known[after, 1] = numbers[:, 0]
@@ -59,7 +59,7 @@ class Residuals:
         first = fibres * self._width
         next_ = np.searchsorted(self._keys, first + 1 + np.searchsorted(self._line, before))
         out = np.zeros((len(fibres), BASIC + seasons.shape[1]))
-        out[:, :4] = self._known[next_]
+        out[:, :MEMORIES] = self._known[next_]
         earlier = np.maximum(next_ - 2, 0)
         moved = self._keys[earlier] > first
         last = out[:, 1]

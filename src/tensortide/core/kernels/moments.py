@@ -34,49 +34,6 @@ def second_moments(
 
 
 @compiled(
-    "void(int32[:,::1], int64[::1], float64[:,::1], float64[::1], int64, int64, float64[::1])",
-    reassociate=True,
-)
-def _sum_of_pairs(
-    others: Places,
-    offsets: Positions,
-    moments: Floats,
-    curvatures: Floats,
-    first: int,
-    last: int,
-    total: Floats,
-) -> None:
-    """Add ``h_e A_e B_e`` over the entries first:last of a tensor of three modes, four at once."""
-    width = moments.shape[1]
-    uniform = curvatures.shape[0] == 0
-    e = first
-    while e + 4 <= last:
-        a0, b0 = moments[offsets[0] + others[e, 0]], moments[offsets[1] + others[e, 1]]
-        a1, b1 = moments[offsets[0] + others[e + 1, 0]], moments[offsets[1] + others[e + 1, 1]]
-        a2, b2 = moments[offsets[0] + others[e + 2, 0]], moments[offsets[1] + others[e + 2, 1]]
-        a3, b3 = moments[offsets[0] + others[e + 3, 0]], moments[offsets[1] + others[e + 3, 1]]
-        if uniform:
-            for k in range(width):
-                total[k] += a0[k] * b0[k] + a1[k] * b1[k] + a2[k] * b2[k] + a3[k] * b3[k]
-        else:
-            h0, h1, h2, h3 = curvatures[e], curvatures[e + 1], curvatures[e + 2], curvatures[e + 3]
-            for k in range(width):
-                total[k] += (
-                    h0 * a0[k] * b0[k]
-                    + h1 * a1[k] * b1[k]
-                    + h2 * a2[k] * b2[k]
-                    + h3 * a3[k] * b3[k]
-                )
-        e += 4
-    while e < last:
-        h = 1.0 if uniform else curvatures[e]
-        a0, b0 = moments[offsets[0] + others[e, 0]], moments[offsets[1] + others[e, 1]]
-        for k in range(width):
-            total[k] += h * a0[k] * b0[k]
-        e += 1
-
-
-@compiled(
     "void(int64[::1], int32[:,::1], int64[::1], float64[:,::1], float64[:,::1], float64[::1], "
     "float64[:,:,::1])",
     reassociate=True,
@@ -105,19 +62,21 @@ def add_moments(
     for s in range(pointers.shape[0] - 1):
         for k in range(width):
             total[k] = 0.0
-        if n_others == 2:
-            _sum_of_pairs(others, offsets, moments, curvatures, pointers[s], pointers[s + 1], total)
-        else:
-            for e in range(pointers[s], pointers[s + 1]):
-                h = 1.0 if uniform else curvatures[e]
+        for e in range(pointers[s], pointers[s + 1]):  # no views of rows: they cost more than sums
+            h = 1.0 if uniform else curvatures[e]
+            if n_others == 2:
+                p, q = offsets[0] + others[e, 0], offsets[1] + others[e, 1]
                 for k in range(width):
-                    product[k] = h
-                for m in range(n_others):
-                    a = moments[offsets[m] + others[e, m]]
-                    for k in range(width):
-                        product[k] *= a[k]
+                    total[k] += h * moments[p, k] * moments[q, k]
+                continue
+            for k in range(width):
+                product[k] = h
+            for m in range(n_others):
+                p = offsets[m] + others[e, m]
                 for k in range(width):
-                    total[k] += product[k]
+                    product[k] *= moments[p, k]
+            for k in range(width):
+                total[k] += product[k]
         place = 0
         for i in range(rank):
             if full:

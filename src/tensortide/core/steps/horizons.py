@@ -15,8 +15,9 @@ import numpy as np
 
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.dense import thin_times, times_thin
+from tensortide.core.kernels.near import suggest_near
 from tensortide.core.losses.standard import Loss
-from tensortide.core.steps.outlook import DISCOUNT, mix, mix_jointly, near_rows
+from tensortide.core.steps.outlook import DISCOUNT, LAST, NEAR, mix, mix_jointly
 
 SEASONS = 4  # of which a seasonal mean is taken
 DAMPED = 0.5  # share of a trend that is left after each step
@@ -40,8 +41,10 @@ class Sight:
 
     def candidates(self, rows: Floats, means: Floats) -> Floats:
         """Return the candidates for each row; `means` are the mean rows known by then."""
-        near, last, found = near_rows(rows, self.recent, means)
-        before = np.where(self.recent[:, 1, None] >= 0, near[:, 1], last)
+        near = np.empty((len(self.recent), NEAR, rows.shape[1]))
+        suggest_near(rows, self.recent, means, near)
+        found, last, second = list(near.swapaxes(0, 1)), near[:, LAST], self.recent[:, 1]
+        before = np.where(second[:, None] >= 0, rows[np.maximum(second, 0)], last)
         found.append(last + run_on(self.horizon) * (last - before))
         for season in range(self.seasons.shape[1]):
             at = self.seasons[:, season]

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
+from tensortide.core.kernels.near import suggest
 from tensortide.core.kernels.simplex import mix_simplex
 
 RECENT = 8  # rows back that means and trends look at
 MEAN, LAST, TRENDS = 0, 1, (5, 6)
-PLAIN = 7  # candidates besides the seasons
+NEAR, PLAIN = 5, 7  # candidates from the rows just before; and with trends, besides the seasons
 DISCOUNT = 0.98  # of past errors, for each new label
 LEFT = 0.1  # share of a positive model's value that no trend and no memory takes away
 RIDGE = 1e-6  # share of the mean squared error by which candidates that err alike share the weight
@@ -60,36 +61,9 @@ class Neighbours:
         `rows` are the rows at all positions that the neighbours name, `means` the mean row: one
         for all or one for each.
         """
-        rows = rows if len(rows) else np.zeros((1, rows.shape[1]))  # no row is named
-        near, last, found = near_rows(rows, self.recent, means)
-        there = self.recent >= 0
-        before = np.where(there[:, 1, None], near[:, 1], last)
-        found.append(last + 0.5 * (last - before))
-        found.append(np.where(there[:, 4, None], last + (last - near[:, 3]) / 3.0, last))
-        past, seen = rows[np.maximum(self.ago, 0)], (self.ago >= 0)[:, :, None]
-        return np.concatenate(
-            [np.stack(found, axis=1), np.where(seen, past, last[:, None])], axis=1
-        )
-
-
-def near_rows(
-    rows: Floats, recent: Positions, means: Floats
-) -> tuple[Floats, Floats, list[Floats]]:
-    """Return rows before others, nearest first (nothing where none is), and the last of each.
-
-    And the plainest candidates: the mean row, the last, the means of the last 2, 4 and 8.  Where
-    no row comes before, all of them are the mean row.
-    """
-    there = recent >= 0
-    near = np.where(there[:, :, None], rows[np.maximum(recent, 0)], 0.0)
-    mean = np.broadcast_to(means, (len(recent), rows.shape[1]))
-    some = there[:, :1]
-    last = np.where(some, near[:, 0], mean)
-    found = [mean, last]
-    for n in (2, 4, RECENT):
-        count = np.maximum(there[:, :n].sum(axis=1), 1)[:, None]
-        found.append(np.where(some, near[:, :n].sum(axis=1) / count, mean))
-    return near, last, found
+        found = np.empty((len(self.recent), PLAIN + self.ago.shape[1], rows.shape[1]))
+        suggest(rows, self.recent, self.ago, np.atleast_2d(means), found)
+        return found
 
 
 def mix(errors: Floats, allowed: Flags | None = None) -> Floats:

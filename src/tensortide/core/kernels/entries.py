@@ -240,9 +240,9 @@ def multiply_others(
             out[e, r] = 1.0
         for k in range(cells.shape[1]):
             if k != skip:
-                row = stack[bounds[k] + cells[e, k]]
+                p = bounds[k] + cells[e, k]
                 for r in range(stack.shape[1]):
-                    out[e, r] *= row[r]
+                    out[e, r] *= stack[p, r]
 
 
 @compiled(

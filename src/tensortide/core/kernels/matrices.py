@@ -172,10 +172,10 @@ def invert_rows(packed: Floats, rank: int, out: Floats, logs: Floats) -> int:
         n = min(LANES, n_rows - first)
         for s in range(LANES):
             place = 0
-            row = packed[first + min(s, n - 1)]  # what is over is the last one again
+            at = first + min(s, n - 1)  # what is over is the last one again
             for i in range(rank):
                 for j in range(i + 1):
-                    g[i, j, s] = row[place]
+                    g[i, j, s] = packed[at, place]
                     place += 1
         factorise_lanes(g, lower, failed)
         for s in range(n):

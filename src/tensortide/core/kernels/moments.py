@@ -128,21 +128,21 @@ def solve_believed(
         for lane in range(LANES):
             s = first + min(lane, n - 1)  # what is over is the last row again
             silent[lane] = not every_row and pointers[s] == pointers[s + 1]
-            one = prior[s if prior.shape[0] > 1 else 0]
-            sums = gram[s if gram.shape[0] > 1 else 0]
-            middle = means[s if means.shape[0] > 1 else 0]
+            one = s if prior.shape[0] > 1 else 0
+            sums = s if gram.shape[0] > 1 else 0
+            middle = s if means.shape[0] > 1 else 0
             share = 0.0 if silent[lane] else 1.0
             place = 0
             for i in range(rank):
-                centre[i, lane] = middle[i]
+                centre[i, lane] = means[middle, i]
                 right[i, lane] = rhs[s, i]
                 for j in range(i + 1):
                     if full:
-                        told[i, j, lane] = one[place]
+                        told[i, j, lane] = prior[one, place]
                         place += 1
                     elif i == j:
-                        told[i, i, lane] = one[i]
-                    g[i, j, lane] = told[i, j, lane] + share * sums[i, j]
+                        told[i, i, lane] = prior[one, i]
+                    g[i, j, lane] = told[i, j, lane] + share * gram[sums, i, j]
         for i in range(rank):
             for j in range(i + 1):
                 for lane in range(LANES):

@@ -85,7 +85,9 @@ class BelievedStep:
             for mode in range(work.order):
                 self.pulls[work.upper_part(mode)] = 0.0
         self.centres = work.stack.copy()  # means of the priors
-        self.modes = ModePriors(work, beliefs, change.coming, self.begun.means, self.priors)
+        self.modes: ModePriors | None = None
+        if recipe.keeps_history:
+            self.modes = ModePriors(work, beliefs, change.coming, self.begun.means, self.priors)
         self.expectation, coming = None, change.coming
         if coming is not None:
             self.expectation = Expectation(
@@ -135,7 +137,7 @@ class BelievedStep:
                 ahead=self.expectation.missed_ahead(news),
                 blend_ahead=self.expectation.missed_blend_ahead(news),
             )
-        if recipe.keeps_history:
+        if self.modes is not None:
             for mode, n_upper in enumerate(work.n_upper):
                 means, told = self.modes.of(mode)
                 self.centres[work.upper_part(mode)] = means[:n_upper]
@@ -147,11 +149,11 @@ class BelievedStep:
             if done and data_terms is imputed:
                 objective = self._objective(data_terms, observed)
             for mode in range(work.order):
-                if recipe.keeps_history:
+                if self.modes is not None:
                     means, told = self.modes.of(mode)
                     objective.priors.means[mode], objective.priors.precisions[mode] = means, told
                 self._update(objective, [b for b in blocks if b.mode == mode])
-                if recipe.keeps_history:
+                if self.modes is not None:
                     self.modes.renew(mode, self.inverses)
         return objective
 
@@ -319,7 +321,7 @@ class BelievedStep:
         The first time the scatter of the mode is averaged with it: one row would tell of one
         direction only.
         """
-        if len(coming.line):
+        if self.modes is not None and len(coming.line):
             return {"drift": self.modes.drift, "n_drift": self.modes.n_drift}
         part, rank, beliefs = self.work.part(coming.mode), self.work.rank, self.beliefs
         gaps = self.work.stack[part][coming.fresh] - self.centres[part][coming.fresh]

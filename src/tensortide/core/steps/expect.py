@@ -205,7 +205,8 @@ class _Near:
         here = np.arange(len(self._rows)) if touched is None else touched
         fresh = here[coming.fresh]
         named = (coming.neighbours, coming.beside)
-        at = np.sort(np.concatenate([fresh, *(n.positions() for n in named)]))
+        at = np.concatenate([fresh, *(n.positions() for n in named if len(n.recent))])
+        at.sort()
         at = at[np.append(True, at[1:] != at[:-1])[: len(at)]]
         place = np.minimum(here.searchsorted(at), len(here) - 1)
         mine = here[place] == at

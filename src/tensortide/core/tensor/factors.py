@@ -97,8 +97,11 @@ class Factors:
         """Copy the precisions of the rows of a workspace; those of new rows stay zero."""
         told = np.zeros((len(work.stack), self.width))
         for mode, (where, count) in enumerate(zip(positions, work.n_upper, strict=True)):
-            held = self._precisions[mode]
-            told[work.upper_part(mode)] = held[:count] if where is None else held[where[:count]]
+            held, upper = self._precisions[mode], work.upper_part(mode)
+            if where is None:
+                told[upper] = held[:count]
+            else:
+                held.take(where[:count], axis=0, out=told[upper], mode="clip")
         return told
 
     def peek(self, mode: int, positions: Positions) -> Floats:

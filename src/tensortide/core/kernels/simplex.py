@@ -111,3 +111,49 @@ def mix_simplex(errors: Floats, allowed: Flags, ridge: float, weights: Floats) -
         total += weights[i]
     for i in range(n):
         weights[i] /= total
+
+
+@compiled("void(float64[:,::1], int64, float64, int64, float64[::1], float64[::1])")
+def mix_by_turns(
+    errors: Floats, n: int, ridge: float, rounds: int, weights: Floats, recalled: Floats
+) -> None:
+    """Write weights w of n columns E and v of the others R with which ``(E w - R v)^2`` is small.
+
+    `errors` is the Gram matrix of all columns.  Both are on the simplex, and are found by turns;
+    v begins with all weight on the first.
+    """
+    m = errors.shape[0] - n
+    own, kept = np.empty((n, n)), np.empty((m, m))
+    pull_own, pull_kept = np.empty(n), np.empty(m)
+    every_own, every_kept = np.ones(n, np.bool_), np.ones(m, np.bool_)
+    for k in range(m):
+        recalled[k] = 1.0 if k == 0 else 0.0
+    for i in range(n):
+        for j in range(n):
+            own[i, j] = errors[i, j]
+    mix_simplex(own, every_own, ridge, weights)
+    for _ in range(rounds):
+        square = 0.0
+        for i in range(n):
+            pull_own[i] = 0.0
+            for k in range(m):
+                pull_own[i] += errors[i, n + k] * recalled[k]
+        for k in range(m):
+            for j in range(m):
+                square += recalled[k] * errors[n + k, n + j] * recalled[j]
+        for i in range(n):
+            for j in range(n):
+                own[i, j] = errors[i, j] - pull_own[i] - pull_own[j] + square
+        mix_simplex(own, every_own, ridge, weights)
+        square = 0.0
+        for k in range(m):
+            pull_kept[k] = 0.0
+            for i in range(n):
+                pull_kept[k] += weights[i] * errors[i, n + k]
+        for i in range(n):
+            for j in range(n):
+                square += weights[i] * errors[i, j] * weights[j]
+        for k in range(m):
+            for j in range(m):
+                kept[k, j] = errors[n + k, n + j] - pull_kept[k] - pull_kept[j] + square
+        mix_simplex(kept, every_kept, ridge, recalled)

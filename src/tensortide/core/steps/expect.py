@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tensortide.arrays import Flags, Floats, Places
@@ -45,6 +47,14 @@ class Expectation:
         self._candidates = np.empty((0, beliefs.n_candidates, work.rank))
         self._alone = np.empty(0)  # what the model says of the batch before it is blended
 
+    @cached_property
+    def _weights_of_prior(self) -> Floats:
+        return self._beliefs.weights_of_prior()
+
+    @cached_property
+    def _weights_known(self) -> tuple[Floats, Floats]:
+        return self._beliefs.weights_known()
+
     def predict(self) -> Floats:
         """Put new rows of the ordered mode where the outlook sees them; predict the batch."""
         weights, recalling = self._beliefs.weights_ahead()
@@ -60,10 +70,10 @@ class Expectation:
         predicted[new] = recalled_too(predicted[new], said, positive=positive)
         beliefs, self._alone = self._beliefs, predicted.copy()
         predicted[new] = beliefs.blended(predicted[new], news.plain[new], known=False)
-        shares, recalling = self._beliefs.weights_known()
+        shares, recalling = self._weights_known
         old = np.flatnonzero(~new)
         if len(old):
-            seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
+            seen = self._near.known_outlook(self._mean, self._weights_of_prior)
             outlook = (self._products(cells[old]) * seen[cells[old, mode]]).sum(axis=1)
             both = shares[0] * predicted[old] + shares[1] * outlook
             said = weighted(news.recalled[old], recalling)
@@ -129,7 +139,7 @@ class Expectation:
 
         `moved` says that rows of known labels have moved since, by late cells.
         """
-        weights, fresh = self._beliefs.weights_of_prior(), self._coming.fresh
+        weights, fresh = self._weights_of_prior, self._coming.fresh
         if len(fresh) == 1 and not moved:
             lower = self._work.lower_part(self._coming.mode)
             self._work.stack[lower] = weights @ self._candidates[0]
@@ -172,11 +182,11 @@ class Expectation:
         alone = (y - weight * news.values) / (1.0 - weight)
         if self._loss.positive:
             np.maximum(alone, 0.0, out=alone)
-        seen = self._near.known_outlook(self._mean, self._beliefs.weights_of_prior())
+        seen = self._near.known_outlook(self._mean, self._weights_of_prior)
         seen[work.n_upper[mode] :] = centres[work.lower_part(mode)]
         outlook = (z * seen[at]).sum(axis=1)
         missed = news.values[:, None] - np.column_stack([alone, outlook])
-        shares, recalling = self._beliefs.weights_known()
+        shares, recalling = self._weights_known
         both, said = weighted(np.column_stack([alone, outlook]), shares), news.recalled
         both = recalled_too(both, weighted(said, recalling), positive=self._loss.positive)
         limits = np.array(work.n_upper)

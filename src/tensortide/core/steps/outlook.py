@@ -15,7 +15,7 @@ import numpy as np
 
 from tensortide.arrays import Flags, Floats, Positions
 from tensortide.core.kernels.near import suggest
-from tensortide.core.kernels.simplex import mix_simplex
+from tensortide.core.kernels.simplex import mix_by_turns, mix_simplex
 
 RECENT = 8  # rows back that means and trends look at
 MEAN, LAST, TRENDS = 0, 1, (5, 6)
@@ -83,16 +83,8 @@ def mix_jointly(errors: Floats, n_candidates: int, rounds: int = 8) -> tuple[Flo
     `errors` is the Gram matrix of what the candidates miss, x - y_j, beside what is remembered,
     r_k (the first memory is nothing): the sum of ``(E w - R v)^2`` is lowered by turns.
     """
-    n = n_candidates
-    own, link, kept = errors[:n, :n], errors[:n, n:], errors[n:, n:]
-    recalled = np.zeros(len(kept))
-    recalled[0] = 1.0
-    weights = mix(own)
-    for _ in range(rounds):
-        pull = link @ recalled
-        weights = mix(own - pull[:, None] - pull + recalled @ kept @ recalled)
-        pull = weights @ link
-        recalled = mix(kept - pull[:, None] - pull + weights @ own @ weights)
+    weights, recalled = np.empty(n_candidates), np.empty(len(errors) - n_candidates)
+    mix_by_turns(np.ascontiguousarray(errors), n_candidates, RIDGE, rounds, weights, recalled)
     return weights, recalled
 
 

@@ -125,7 +125,8 @@ def value(means, cell, mode=None, row=None):
 class FibreDict:
     """A memory of fibres that writes down all that each was told.
 
-    `line` says where the label of a cell stands; of a label before the last one nothing is last.
+    `line` says where the label of a cell stands; of a label before the newest one nothing is last.
+    What is told of the newest label again corrects it.
     """
 
     def __init__(self, mode):
@@ -134,32 +135,41 @@ class FibreDict:
     def key(self, cell):
         return tuple(int(i) for m, i in enumerate(cell) if m != self.mode)
 
+    def newest(self, told):
+        return max(at for at, *_ in told) if told else -np.inf
+
     def recall(self, cell, line=np.inf):
-        """Nothing, the last residual, a faded mean, the sum over one more than the count."""
+        """Nothing, the newest residual, a faded mean, the sum over one more than the count.
+
+        What came late fades no other: the faded mean is of those that were the newest once.
+        """
         told = self.told.get(self.key(cell), [])
         if not told:
             return [0.0] * 4
-        fades = [0.7**age for age in range(len(told))][::-1]
-        faded_mean = sum(f * r for f, (r, *_) in zip(fades, told, strict=True)) / sum(fades)
-        counted = [r for r, counts, *_ in told if counts]
-        mean = sum(counted) / (len(counted) + 1)
-        _, _, (last, *_) = self.last(told)
-        if line < self.last(told)[0]:
+        mean = sum(r for _, r, *_ in told) / (len(told) + 1)
+        if line < self.newest(told):
             return [0.0, mean, mean, mean]
-        return [0.0, last, faded_mean, mean]
+        ahead = [r for _, r, _, late in told if not late]
+        fades = [0.7**age for age in range(len(ahead))][::-1]
+        faded = sum(f * r for f, r in zip(fades, ahead, strict=True)) / sum(fades)
+        return [0.0, ahead[-1], faded, mean]
 
-    def last(self, told):
-        """What was told of the newest label, of several the one that came last."""
-        return max((at, k, one) for k, (*one, at) in enumerate(told))
+    def learn(self, cell, residual, value, line):
+        told = self.told.setdefault(self.key(cell), [])
+        if line == self.newest(told):
+            place = next(k for k, (at, *_) in enumerate(told) if at == line)
+            told[place] = (line, residual, value, False)
+        else:
+            told.append((line, residual, value, line < self.newest(told)))
 
-    def learn(self, cell, residual, counts, value, line):
-        self.told.setdefault(self.key(cell), []).append((residual, counts, value, line))
+    def forget(self, cell):
+        self.told.pop(self.key(cell), None)
 
     def values(self, cell, line):
-        """The last value, and the mean of those that count; of none the last one."""
+        """The newest value, and the mean of all."""
         told = self.told.get(self.key(cell), [])
-        if not told or line < self.last(told)[0]:
+        if not told or line < self.newest(told):
             return [np.nan, np.nan]
-        _, _, (_, _, last) = self.last(told)
-        counted = [x for _, counts, x, _ in told if counts]
-        return [last, sum(counted) / len(counted) if counted else last]
+        return [x for at, _, x, _ in told if at == self.newest(told)] + [
+            sum(x for _, _, x, _ in told) / len(told)
+        ]

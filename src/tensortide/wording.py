@@ -15,7 +15,11 @@ _OPTIONS = (
 )  # fmt: skip
 _NAMES = "|".join((*_OPTIONS, "fibres"))
 _ONE = r"(?:'[^']*'|True|False|\d+(?:\.\d+)?|\.\.\.)"
-_GIVEN = re.compile(rf"\b({_NAMES})=({_ONE}(?:(?:, | or )'[^']*')*)(?: \((--[^)]*)\))?")
+#: An argument with its value; not a part of a path or of a label.
+_GIVEN = re.compile(
+    rf"(?<![\w/\\'\"-])({_NAMES})=({_ONE}(?:(?:, | or )'[^']*')*)(?![\w/\\]|\.\w)"
+    r"(?: \((--[^)]*)\))?"
+)
 _JUDGED = re.compile(rf"(^|[.:;] )({'|'.join(_OPTIONS)})(?= must )")
 _SWITCHES = {"fibres=True": "--keep-fibres", "fibres=False": "--no-fibres"}
 #: Sentences that are about Python and say something else in a shell.
@@ -76,6 +80,8 @@ def in_options(sentence: str) -> str:
     '--keep-fibres goes with --prior learned.'
     >>> in_options("on_bad must be one of 'stop', 'quarantine', not 'x'.")
     "--on-bad must be one of 'stop', 'quarantine', not 'x'."
+    >>> in_options("lake/start=2024/mode=1.csv: label 'first=3'")
+    "lake/start=2024/mode=1.csv: label 'first=3'"
     """
     for theirs, ours in _PHRASES.items():
         sentence = sentence.replace(theirs, ours)

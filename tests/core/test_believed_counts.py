@@ -57,7 +57,10 @@ def rows_now(rows, going):
 
 
 def slow_value(rows, going, case, loss, *, absent_zero):
-    """The losses of all cells, the divergence from the last model, priors of the new rows."""
+    """The losses of all cells, the divergence from the last model, priors of rows.
+
+    New rows have the prior of their mode, old ones that take part a twentieth of it: what fades.
+    """
     zeros = ()
     if absent_zero:
         zeros = oracles.zero_cells(case.data, case.old_shape, case.new_shape, economy=True)
@@ -71,7 +74,14 @@ def slow_value(rows, going, case, loss, *, absent_zero):
                       [None] * len(every), rows.noise)  # fmt: skip
     priors = [slow.prior_precision(rows, mode) for mode in range(len(every))]
     centres = [old.mean(axis=0) for old in rows.means]
-    return total + sum(gamma_term(fresh, priors, centres, m) for m in range(len(every)))
+    total += sum(gamma_term(fresh, priors, centres, m) for m in range(len(every)))
+    taking = [
+        new[: len(old)] if where is None else new[where[where < len(old)]]
+        for new, old, where in zip(every, rows.means, going.change.positions, strict=True)
+    ]
+    known = slow.Rows(taking, [None] * len(every), rows.noise)
+    faded = [0.05 * told for told in priors]
+    return total + sum(gamma_term(known, faded, centres, m) for m in range(len(every)))
 
 
 @COUNTS

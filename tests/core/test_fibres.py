@@ -13,7 +13,7 @@ from tests.oracles_outlook import FibreDict
 
 @st.composite
 def histories(draw):
-    """Batches of cells with repeats, an order, residuals, which of them count, and values."""
+    """Batches of cells with repeats, an order, residuals, values, labels; fibres that forget."""
     order, mode = draw(st.sampled_from([(2, 0), (2, 1), (3, 1), (4, 3)]))
     sizes = [draw(st.sampled_from([1, 3, 50])) for _ in range(order)]
     rng = np.random.default_rng(draw(st.integers(0, 9999)))
@@ -21,9 +21,13 @@ def histories(draw):
     for _ in range(draw(st.integers(1, 5))):
         n = draw(st.sampled_from([0, 1, 7, 60]))
         cells = np.column_stack([rng.integers(0, k, n) for k in sizes]).astype(np.int32)
-        counts, numbers = rng.random(n) < 0.8, rng.standard_normal((2, n))
-        line = rng.integers(0, 4, n) * 10**15  # places of labels: late cells of older ones, ties
-        found.append((cells, rng.permutation(n), numbers[0], counts, numbers[1], line))
+        numbers = rng.standard_normal((2, n))
+        line = rng.integers(0, 4, n) * 10**15  # late cells of older labels, cells that come again
+        some = rng.permutation(n)[: rng.integers(0, n + 1)]  # others tell nothing
+        forget = None
+        if rng.random() < 0.5:
+            forget = np.column_stack([rng.integers(0, k, 5) for k in sizes])
+        found.append((cells, some, *numbers, line, forget))
     return order, mode, sizes, found
 
 
@@ -44,8 +48,10 @@ def recalled_of(fibres, cells):
 def test_fibres_remember_as_a_dict_does(history):
     order, mode, sizes, batches = history
     fast, slow = Fibres.none(mode, order), FibreDict(mode)
-    for cells, by, *told in batches:
-        change, recalled = fast.learn(cells, by, *told)
+    for cells, by, *told, forget in batches:
+        change, recalled = fast.learn(cells, by, *told, forget)
+        for cell in [] if forget is None else forget:
+            slow.forget(cell)
         for e in by:
             assert recalled[e] == pytest.approx(slow.recall(cells[e]), rel=1e-12, abs=1e-14)
             slow.learn(cells[e], *(column[e] for column in told))
@@ -56,7 +62,7 @@ def test_fibres_remember_as_a_dict_does(history):
         pairs = list(zip(asked, line.tolist(), strict=True))
         np.testing.assert_allclose(residuals, [slow.recall(*p) for p in pairs], 1e-12, 1e-14)
         np.testing.assert_allclose(values, [slow.values(*p) for p in pairs], 1e-12, 1e-14)
-    known = fast.numbers[:, 2] > 0.0  # cells that say nothing have a fibre, too
+    known = fast.numbers[:, 4] > 0.0  # cells that say nothing have a fibre, too
     assert {tuple(k) for k in fast.keys[known].tolist()} == set(slow.told)
 
 
@@ -98,6 +104,26 @@ def test_labels_that_retire_take_their_fibres_along(history, seed):
     if gone != mode:
         kept = keep[fast.keys[:, gone if gone < mode else gone - 1]]
         assert fewer.size == kept.sum()
+
+
+@given(history=histories(), seed=st.integers(0, 99))
+def test_positions_that_close_up_take_what_is_newest_along(history, seed):
+    """A label that stays is recalled at its new position as it was at its old one."""
+    order, mode, _, batches = history
+    fast = Fibres.none(mode, order)
+    for cells, by, residuals, values, line, forget in batches:
+        at = line // 10**15  # positions 0 to 3
+        fast.put(fast.learn(cells, by, residuals, values, at, forget)[0])
+    keep = np.random.default_rng(seed).random(6) < 0.6
+    fewer = fast.kept(mode, keep, closing=True)
+    cells = np.insert(fast.keys, mode, 0, axis=1)
+    for old, new in zip(np.flatnonzero(keep), range(6), strict=False):
+        for before, now in zip(
+            fast.recall(cells, np.full(len(cells), old)),
+            fewer.recall(cells, np.full(len(cells), new)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(now, before)
 
 
 @given(history=histories())

@@ -242,7 +242,7 @@ class Expected:
         for e, cell in enumerate(self.cells):
             if cell[mode] in new:
                 expected[e] += self.recalled[e] @ recalling
-                if self.live[e]:
+                if self.live[e] and not np.isnan(self.plain[e, 0]):
                     said = ahead.answered(expected[e], self.plain[e])
                     self.blended_ahead.append(self.values[e] - np.array(said))
             else:
@@ -353,6 +353,8 @@ class Expected:
                 alone = self._roughly_alone(z @ row, np.diag(own) / np.diag(told), x)
             missed = [x - alone, x - z @ seen[i], *self.recalled[e]]
             self.missed_known.append(missed)
+            if not self.plain.shape[1] or np.isnan(self.plain[e, 0]):
+                continue  # nothing answers beside the model
             shares, beside = self.beliefs.weights_known()
             both = shares @ [alone, z @ seen[i]] + self.recalled[e] @ beside
             self.blended_known.append(x - np.array(ahead.answered(both, self.plain[e])))

@@ -39,11 +39,6 @@ class Arrival:
         offsets = np.array(self.new_shape) - np.array(self.block.shape)
         return np.asarray(self.block.coords().astype(np.int64) + offsets)
 
-    def has_news(self) -> bool:
-        """Tell whether a value that has weight is not zero."""
-        values = self.values
-        return bool(values[self.weights > 0.0].any() if len(self.weights) else values.any())
-
     def grown_modes(self) -> list[int]:
         """Return the modes that have new labels."""
         return [m for m, fresh in enumerate(self.fresh) if len(fresh)]

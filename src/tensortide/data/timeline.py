@@ -73,6 +73,10 @@ class Timeline:
         """Return labels as numbers on the line."""
         return on_a_line(self.kind, labels, monthly=self.monthly)
 
+    def place(self, labels: Sequence[Any]) -> Positions:
+        """Return where labels stand: as their numbers, but no two at one place within a month."""
+        return on_a_line(self.kind, labels)
+
     def after(self, fresh: Sequence[Any], first: int) -> Timeline:
         """Return the timeline with new labels, which stand at positions from `first` on."""
         if not len(fresh):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortide.arrays import Floats, Places, Positions
+from tensortide.arrays import Positions
 from tensortide.core.objective.believed import invert
-from tensortide.core.steps.beliefs import BLENDED, FEWEST, Beliefs
+from tensortide.core.steps.beliefs import BLENDED, Beliefs
 from tensortide.core.steps.change import Coming, News
-from tensortide.core.steps.hyper import above
 from tensortide.core.steps.look_back import Past, find_period, look_back
-from tensortide.core.steps.outlook import PLAIN, recalled_too, weighted
+from tensortide.core.steps.outlook import PLAIN
 from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import Factors, products_at, values_at
-from tensortide.core.tensor.fibres import MEMORIES, FibreChange, Fibres
+from tensortide.core.tensor.factors import Factors, values_at
+from tensortide.core.tensor.fibres import MEMORIES, Fibres
 from tensortide.data.timeline import LONGEST, ORDERED, Timeline
+from tensortide.online.memory import numbers_of
 
 if TYPE_CHECKING:
     from tensortide.core.losses.standard import Loss
@@ -50,13 +50,15 @@ def first_ahead(
     *,
     fibres: bool,
     loss: Loss,
+    zeros: Fibres | None = None,
 ) -> tuple[Beliefs, Ahead]:
-    """Return what the preparation tells about what is to come along a mode, if any."""
-    rank, none, size = factors.rank, np.zeros((0, 0)), learning.size
-    if learning.n_cells < FEWEST:  # the square of one cell would give it away
-        size = above(size)
+    """Return what the preparation tells about what is to come along a mode, if any.
+
+    `zeros` are fibres that have seen zeros alone before these data.
+    """
+    rank, none = factors.rank, np.zeros((0, 0))
     beliefs = Beliefs(
-        noise=learning.noise, cells=learning.n_cells, size=size, spread=none,
+        noise=learning.noise, cells=learning.n_cells, size=learning.size, spread=none,
         timeline=-1, grown=0, unit=1, monthly=False, periods=(), ahead=none, known=none,
         blend=np.zeros((0, BLENDED, BLENDED)), drift=np.zeros((rank, rank)), n_drift=0.0,
     )  # fmt: skip
@@ -65,7 +67,7 @@ def first_ahead(
         return beliefs, Ahead()
     return _look_along(
         beliefs, factors, modes, mode, change.entries, fibres=fibres, loss=loss,
-        absent_zero=change.absent_zero,
+        absent_zero=change.absent_zero, zeros=zeros,
     )  # fmt: skip
 
 
@@ -79,6 +81,7 @@ def _look_along(
     fibres: bool,
     loss: Loss,
     absent_zero: bool,
+    zeros: Fibres | None = None,
 ) -> tuple[Beliefs, Ahead]:
     """Return beliefs that know how the outlook along a mode would have done on entries."""
     line = _with_found_period(Timeline.first(mode, modes.labels[mode]), factors)
@@ -90,10 +93,12 @@ def _look_along(
     recalled, memory = np.empty((len(values), 0)), None
     if fibres:
         memory = Fibres.none(mode, modes.order)
+        if zeros is not None and zeros.mode == mode:
+            memory = zeros.copy()
         residuals = values - values_at(factors.rows(), cells)
-        numbers = _numbers_of(line, modes, cells[:, mode])
-        order, every = np.argsort(numbers, kind="stable"), np.ones(len(values), bool)
-        learned, recalled = memory.learn(cells, order, residuals, every, values, numbers)
+        numbers = numbers_of(line, modes, cells[:, mode])
+        order = np.argsort(numbers, kind="stable")
+        learned, recalled = memory.learn(cells, order, residuals, values, numbers)
         memory.put(learned)
     past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
     beliefs = look_back(
@@ -135,16 +140,6 @@ def _with_found_period(line: Timeline, factors: Factors) -> Timeline:
     return replace(line, periods=(*line.periods, found))
 
 
-def _numbers_of(
-    line: Timeline, modes: Modes, positions: Positions | Places, arrival: Arrival | None = None
-) -> Positions:
-    """Return where the labels at positions of the ordered mode stand on its line."""
-    used, which = np.unique(positions, return_inverse=True)
-    known = modes.labels[line.mode].label
-    of = known if arrival is None else lambda p: modes.label(line.mode, p, arrival)
-    return np.asarray(line.number([of(int(p)) for p in used])[which.ravel()])
-
-
 def restored(beliefs: Beliefs, modes: Modes, fibres: Fibres | None) -> Ahead:
     """Return the timeline as the labels have it, for a model that was read from a file."""
     if beliefs.timeline < 0:
@@ -158,27 +153,18 @@ def restored(beliefs: Beliefs, modes: Modes, fibres: Fibres | None) -> Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What is expected of a batch: the change with its news, beliefs, and what comes after."""
+    """What is expected of a batch: the change with its news, beliefs, and what comes after.
+
+    `cells` and `numbers` are where the batch's cells stand in the tensor, and their labels on the
+    line, for fibres.
+    """
 
     change: BatchChange
     beliefs: Beliefs
-    line: Timeline | None
-    fibres: Fibres | None
-
-    def remember(self, arrival: Arrival, modes: Modes, learned: Floats) -> FibreChange | None:
-        """Return what the fibres learn from the residuals that the step leaves."""
-        if self.fibres is None or self.line is None:
-            return None
-        change, line = self.change, self.line
-        cells = change.places(np.arange(len(change.values)))
-        numbers = _numbers_of(line, modes, cells[:, line.mode], arrival)
-        order = np.argsort(numbers, kind="stable")
-        live = change.live() & (not change.first_news)  # which the new beginning has learned
-        absorbed = change.absorbed
-        counts = np.ones(len(live), bool) if absorbed is None else ~absorbed.revised
-        order = order[live[order]]
-        residuals = change.values - learned
-        return self.fibres.learn(cells, order, residuals, counts, change.values, numbers)[0]
+    line: Timeline | None = None
+    fibres: Fibres | None = None
+    cells: Positions = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    numbers: Positions = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
@@ -186,7 +172,7 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     beliefs, ahead = Beliefs.of_memory(model.memory), model.ahead
     line, fibres = ahead.line, ahead.fibres
     if line is None:
-        return Next(change, beliefs, None, None)
+        return Next(change, beliefs)
     other = _other_mode(model, arrival, line, beliefs)
     if other is not None:  # the mode that was taken for time does not grow, another does
         beliefs, line, fibres = _turn(model, beliefs, other, fibres=fibres is not None)
@@ -199,10 +185,10 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     first = old if touched is None else change.n_upper(mode)
     known, beside = np.empty(0, np.int64), line.before(np.empty(0, np.int64))
     recalled, plain = np.empty((len(change.values), 0)), np.empty((len(change.values), 0))
-    cells = None
+    cells = at = np.empty(0, np.int64)
     if fibres is not None:
         cells = change.places(np.arange(len(change.values)))
-        at = _numbers_of(line, model.modes, cells[:, mode], arrival)
+        at = numbers_of(line, model.modes, cells[:, mode], arrival)
         recalled, plain = fibres.recall(cells, at)
         seen = np.unique(cells[:, mode])
         seen = seen[seen < old]
@@ -220,7 +206,7 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         values=change.values, weights=change.cells.weights, live=change.live(),
         recalled=recalled, plain=plain,
     )  # fmt: skip
-    return Next(replace(change, coming=coming, news=news), beliefs, line, fibres)
+    return Next(replace(change, coming=coming, news=news), beliefs, line, fibres, cells, at)
 
 
 def seen_along(model: Model, mode: int) -> tuple[Beliefs, Timeline, Fibres | None]:
@@ -264,28 +250,3 @@ def _other_mode(model: Model, arrival: Arrival, line: Timeline, beliefs: Beliefs
     if beliefs.grown or not grown or line.mode in grown:
         return None
     return grown[-1]
-
-
-def with_memory(model: Model, positions: Positions | Places, values: Floats) -> Floats:
-    """Return values of known cells with what their fibres and the outlook of their labels say."""
-    beliefs, line, fibres = Beliefs.of_memory(model.memory), model.ahead.line, model.ahead.fibres
-    if fibres is None or line is None or not len(positions):
-        return values
-    shares, recalling = beliefs.weights_known()
-    mode = line.mode
-    used, which = np.unique(positions[:, mode], return_inverse=True)
-    which = which.ravel()
-    numbers = line.number([model.modes.labels[mode].label(int(p)) for p in used])
-    recalled, plain = fibres.recall(positions, numbers[which])
-    found = shares[0] * values
-    if shares[1] > 0.0:
-        rows = model.rows()
-        before = line.before(numbers)
-        mean, weights = model.factors.means()[mode], beliefs.weights_of_prior()
-        outlook = weights @ before.candidates(rows[mode], mean)
-        alone = before.recent[:, 0] < 0
-        outlook[alone] = rows[mode][used[alone]]
-        found += shares[1] * (outlook[which] * products_at(rows, positions, mode)).sum(axis=1)
-    positive = model.method.loss.positive
-    found = recalled_too(found, weighted(recalled, recalling), positive=positive)
-    return beliefs.blended(found, plain, known=True)

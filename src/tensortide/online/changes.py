@@ -115,7 +115,7 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
     """Return the change that a batch makes to a model, which stays as it is."""
     old, new = arrival.old_shape, arrival.new_shape
     time, reads = model.time(arrival), model.method.rows_needed
-    first_news = model.blank and arrival.has_news()
+    first_news = model.blank and _has_news(model, arrival)
     if first_news:
         reads = "all"
     grown = arrival.grown_mode()
@@ -157,6 +157,15 @@ def next_change(model: Model, arrival: Arrival, retract: Positions | None) -> Ba
         step=model.n_steps, time=time, absent_zero=model.rules.absent_zero, complete=complete,
         cells=cells, absorbed=absorbed, n_grown=n_grown, first_news=first_news,
     )  # fmt: skip
+
+
+def _has_news(model: Model, arrival: Arrival) -> bool:
+    """Tell whether a cell with weight is not zero, whatever its records come to."""
+    if arrival.block is not None:
+        return bool(arrival.values.any())
+    cells = distinct(model.rules, arrival)
+    told = cells.weights > 0.0 if len(cells.weights) else slice(None)
+    return bool(cells.values[told].any())
 
 
 def _absorb(

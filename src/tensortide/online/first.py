@@ -23,6 +23,7 @@ from tensortide.errors import SolveError
 from tensortide.online.ahead import Ahead, Next, first_ahead
 
 if TYPE_CHECKING:
+    from tensortide.core.tensor.fibres import Fibres
     from tensortide.data.arrival import Arrival
     from tensortide.data.modes import Modes
     from tensortide.online.changes import BatchChange
@@ -48,17 +49,19 @@ class First:
         *,
         rng: np.random.Generator | None,
         fibres: bool = False,
+        zeros: Fibres | None = None,
     ) -> First:
         """Look along the mode that has an outlook; with `rng` rows that got no food are revived.
 
-        `modes` know the labels already.
+        `modes` know the labels already, and `zeros` are fibres that have seen zeros before.
         """
         factors = _live_factors(method, best, along or 0, rng)
         if best.learning is None:
             return cls(factors, begin(method, factors.rows(), change), Ahead())
         beliefs, ahead = first_ahead(
-            best.learning, factors, change, modes, along, fibres=fibres, loss=method.loss
-        )
+            best.learning, factors, change, modes, along, fibres=fibres, loss=method.loss,
+            zeros=zeros,
+        )  # fmt: skip
         return cls(factors, beliefs.as_memory(), ahead)
 
 
@@ -84,10 +87,15 @@ def begin_again(
         pointers = entries.orders[along].pointers
         untold = pointers[1:] == pointers[:-1]
         best.rows[along][np.flatnonzero(untold[: change.old_shape[along]])] = 0.0
+    fibres = model.ahead.fibres
     found = First.of(
-        best, model.method, first, modes, along, rng=rng, fibres=model.ahead.fibres is not None
-    )
-    beliefs = Beliefs.of_memory(found.memory)
+        best, model.method, first, modes, along, rng=rng, fibres=fibres is not None,
+        zeros=None if model.method.keeps_history else fibres,
+    )  # fmt: skip
+    beliefs, told = Beliefs.of_memory(found.memory), Beliefs.of_memory(model.memory)
+    if along is not None:  # which mode grows is known from the zeros, too
+        grown = told.grown if told.timeline == along else 0
+        beliefs = replace(beliefs, grown=grown + len(arrival.fresh[along]))
     before = [rows.copy() for rows in model.rows()]
     rows = found.factors.rows()
     moves = [np.abs(new[: len(old)] - old).max() for new, old in zip(rows, before, strict=True)]

@@ -65,12 +65,13 @@ class Outlook:
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
-        at = np.full(len(cells), number[0])
         if self._past is not None:
+            at = np.full(len(cells), number[0])
             said = weighted(self._past.recall(cells, at, horizon), recalling)
         else:
             mixed, one_ahead = self._beliefs.weights_ahead()
             left = persistence(self._beliefs.ahead, mixed)
+            at = np.full(len(cells), self._told.place([label])[0])
             remembered, _ = self._fibres.recall(cells, at)
             said = weighted(remembered, decayed(one_ahead, left, horizon))
         return recalled_too(values, said, positive=self._positive)
@@ -90,7 +91,7 @@ class Outlook:
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
-        at = np.full(len(cells), self._told.number([label])[0])
+        at = np.full(len(cells), self._told.place([label])[0])
         recalled, plain = self._fibres.recall(cells, at)
         found = recalled_too(values, weighted(recalled, recalling), positive=self._positive)
         return self._beliefs.blended(found, plain, known=False)

@@ -33,12 +33,13 @@ from tensortide.data.store import Store
 from tensortide.data.timeline import ordered_mode
 from tensortide.errors import InputError, SolveError, warn_user
 from tensortide.methods.limits import check_first, check_no_memory, check_step
-from tensortide.online.ahead import Ahead, begun_anew, look_at, restored, with_memory
+from tensortide.online.ahead import Ahead, begun_anew, look_at, restored
 from tensortide.online.changes import BatchChange, Rules, first_change, next_change
 from tensortide.online.compose import ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.first import First, begin_again, is_positive
 from tensortide.online.info import Info
+from tensortide.online.memory import learn_fibres, with_memory
 from tensortide.online.plan import Plan, learned_values, report_step
 from tensortide.online.score import norm, share_missed
 from tensortide.online.surprise import Judged
@@ -191,7 +192,7 @@ class Model:
         line = fibres = None
         if expected is not None:
             line = expected.line
-            fibres = expected.remember(arrival, self.modes, learned)
+            fibres = learn_fibres(expected, arrival, self.modes, learned, outcome.rows, retract)
         return Plan(
             arrival=arrival, retract=retract, change=change, outcome=outcome, store=store,
             seen=seen, grown_last=self.time(arrival), step=self.n_steps + 1,
@@ -207,8 +208,9 @@ class Model:
     @property
     def blank(self) -> bool:
         """Whether all values so far were zero, so that nothing is known of what is to come."""
-        stays = self.learned and stays_zero(self.method.loss)
-        return stays and Beliefs.of_memory(self.memory).blank
+        loss = self.method.loss
+        starts = self.learned and (loss.positive or stays_zero(loss))
+        return starts and Beliefs.of_memory(self.memory).blank
 
     def predict(self, positions: Positions | Places) -> Floats:
         """Return the model's values at known positions, with what fibres remember."""
@@ -314,7 +316,10 @@ class Model:
         if not self.learned:
             return kept
         fibres = self.ahead.fibres
-        fewer = Ahead(None, None if fibres is None else fibres.kept(mode, keep))
+        if fibres is not None:
+            closing = modes.labels[mode].kind == "position"
+            fibres = fibres.kept(mode, keep, closing=closing)
+        fewer = Ahead(None, fibres)
         return kept._with_rows(factors, modes, fewer)
 
     def copy(self) -> Model:

@@ -44,13 +44,7 @@ class PastCells:
         else:
             values = entries.all_values()
         labels = model.modes.labels[line.mode]
-        # fibres are numbered as they come; one that is asked for and has no cell has no number
-        self._index = Fibres.none(line.mode, model.modes.order)
-        every = np.ones(len(cells), bool)
-        none = np.zeros(len(cells))
-        order = np.arange(len(cells))
-        change, _ = self._index.learn(cells, order, none, every, none, order)
-        self._index.put(change)
+        self._index = Fibres.of(line.mode, cells)
         numbers = line.number(list(labels.array()))[cells[:, line.mode]]
         residuals = values - values_at(rows, cells)
         self._residuals = Residuals(self._index.find(cells), numbers, residuals)

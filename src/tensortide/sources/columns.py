@@ -70,7 +70,8 @@ class ColumnSpec:
     @property
     def bounded(self) -> bool:
         """Whether the loss excludes any values."""
-        return self.loss is not None and self.loss.least > -math.inf
+        loss = self.loss
+        return loss is not None and (loss.least > -math.inf or loss.most < math.inf)
 
     def excludes(self, values: Any) -> Any:
         """Tell of a value, or an array of them, whether the loss excludes it."""

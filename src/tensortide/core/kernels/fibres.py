@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensortide.arrays import Flags, Floats, Places, Positions
+from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.kernels.compiled import compiled
 
 FADE = 0.7  # of a residual in the faded mean, for each later one
@@ -49,14 +49,13 @@ def insert_fibres(keys: Places, first: int, last: int, slots: Positions) -> None
 
 
 @compiled(
-    "void(int64[::1], int64[::1], float64[::1], boolean[::1], float64[::1], int64[::1],"
-    " float64[:,::1], float64[:,::1])"
+    "void(int64[::1], int64[::1], float64[::1], float64[::1], int64[::1], float64[:,::1],"
+    " float64[:,::1])"
 )
 def recall_and_learn(
     order: Positions,
     which: Positions,
     residuals: Floats,
-    counts: Flags,
     values: Floats,
     line: Positions,
     numbers: Floats,
@@ -65,8 +64,8 @@ def recall_and_learn(
     """Go through cells in an order; write what their fibre remembers, then let it learn.
 
     A fibre has eight numbers: the last residual, its faded sum and weight, its sum and count, the
-    last value, the sum of values, and where the last ones stand on the line of labels.  Cells that
-    do not count were counted before: they are revised.  Late cells of older labels are not last.
+    last value, the sum of values, and where the last ones stand on the line of labels.  Late cells
+    of older labels count, but are not last; a cell of the newest label that comes again corrects it.
     """
     for k in range(order.shape[0]):
         e = order[k]
@@ -76,13 +75,19 @@ def recall_and_learn(
         recalled[e, 2] = m[1] / m[2] if m[2] > 0.0 else 0.0
         recalled[e, 3] = m[3] / (m[4] + 1.0)
         r = residuals[e]
-        if m[2] == 0.0 or line[e] >= m[7]:
-            m[0] = r
-            m[5] = values[e]
-            m[7] = line[e]
-        m[1] = FADE * m[1] + r
-        m[2] = FADE * m[2] + 1.0
-        if counts[e]:
+        known = m[4] > 0.0
+        if known and line[e] == m[7]:
+            m[1] += r - m[0]
+            m[3] += r - m[0]
+            m[6] += values[e] - m[5]
+        else:
             m[3] += r
             m[4] += 1.0
             m[6] += values[e]
+            if known and line[e] < m[7]:
+                continue
+            m[1] = FADE * m[1] + r
+            m[2] = FADE * m[2] + 1.0
+        m[0] = r
+        m[5] = values[e]
+        m[7] = line[e]

@@ -47,7 +47,8 @@ def invert(packed: Floats, rank: int, mode: int = 0) -> tuple[Floats, Floats]:
     failed = invert_rows(packed, rank, inverse, logs)
     if failed >= 0:
         raise SolveError(
-            "its precision has no inverse: values or factors are too large; scale the values down",
+            "its precision has no inverse: values or factors are too large or too small; "
+            "scale the values",
             mode=mode,
             position=failed,
         )
@@ -163,8 +164,8 @@ class Believed(Objective):
         self._solved[block.mode] += len(rows)
         if failed >= 0:
             raise SolveError(
-                "its equations have no finite solution: values or factors are too large; scale "
-                "the values down",
+                "its equations have no finite solution: values or factors are too large or "
+                "too small; scale the values",
                 mode=block.mode,
                 position=block.first + failed,
             )

@@ -83,8 +83,11 @@ class BelievedStep:
         if recipe.general and by_components(recipe):
             self.pulls = self.told.copy()
             for mode in range(work.order):
-                self.pulls[work.upper_part(mode)] = 0.0
+                self.pulls[work.upper_part(mode)] = (1.0 - KEPT) * self.priors[mode]
         self.centres = work.stack.copy()  # means of the priors
+        if self.pulls is not self.told:
+            for mode in range(work.order):
+                self.centres[work.upper_part(mode)] = self.begun.means[mode]
         self.modes: ModePriors | None = None
         if recipe.keeps_history:
             self.modes = ModePriors(work, beliefs, change.coming, self.begun.means, self.priors)

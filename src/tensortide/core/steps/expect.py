@@ -249,7 +249,8 @@ class _Near:
 
 
 def _missed_beside(news: News, values: Floats, judging: Flags) -> Missed:
-    """Return what values, and the last value and mean of fibres, miss on some cells."""
+    """Return what values, and the last value and mean of fibres that have some, miss on cells."""
+    judging = judging & ~np.isnan(news.plain[:, 0])
     said = beside(values[judging], news.plain[judging])
     return Missed.of(news.values[judging, None] - said)
 

@@ -68,7 +68,8 @@ def step(
 
 def _no_solution(change: Change) -> SolveError:
     return SolveError(
-        "the step has no finite solution: values or factors are too large; scale the values down",
+        "the step has no finite solution: values or factors are too large or too small; "
+        "scale the values",
         mode=change.time,
         position=change.entries.shape[change.time] - 1,
     )

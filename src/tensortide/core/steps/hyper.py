@@ -66,7 +66,8 @@ def precision(variances: Floats, noise: float, size: Floats, mode: int) -> Float
 
 def _no_scatter(mode: int) -> SolveError:
     return SolveError(
-        "its rows have no finite scatter: values or factors are too large; scale the values down",
+        "its rows have no finite scatter: values or factors are too large or too small; "
+        "scale the values",
         mode=mode,
         position=0,
     )

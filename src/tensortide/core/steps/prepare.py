@@ -13,6 +13,7 @@ from tensortide.core.kernels.dense import dot
 from tensortide.core.losses.standard import Loss, Squared, missed
 from tensortide.core.objective.believed import RowPriors
 from tensortide.core.objective.squares import Objective
+from tensortide.core.steps.beliefs import FEWEST
 from tensortide.core.steps.believe import count_cells
 from tensortide.core.steps.believed_loss import BelievedLoss, believed_goal
 from tensortide.core.steps.blocks import data_strategy, observed_terms, sweep
@@ -253,9 +254,11 @@ def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
     """Return what a preparation that learns its priors has to know of a loss of its own."""
     loss = recipe.loss
     mean, values = typical_value(recipe, change, work), _told_values(change)
+    few = np.count_nonzero(values) < FEWEST  # the square of one value would give it away
     if isinstance(loss, Squared) or mean is None:
         size = dot(values, values) / count_cells(change, recipe)
-        return {"size": size, "most": above(size)}
+        size = size or float(np.finfo(float).tiny * values.any())  # squares may be too small
+        return {"size": above(size) if few else size, "most": above(size)}
     bend = loss.bend(mean)
     bend = bend if np.isfinite(bend) and bend > 0.0 else 2.0
 
@@ -268,10 +271,15 @@ def _of_loss(recipe: Recipe, change: Change, work: Workspace) -> dict[str, Any]:
     centre = mean if loss.positive else 0.0  # as large, not as varied: alike is not nothing
     size = float(np.mean(missed(loss, values, np.full(len(values), centre))))
     size = size if np.isfinite(size) else 0.0
+    most = min(loss.most_noise, above(size) or np.inf)
+    if loss.least_noise > 0.0:  # noise has a unit: whether there is anything at all
+        size = float(values.any())
+    elif few:
+        size = above(size)
     return {
         "general": general, "bend": bend / 2.0, "least": loss.least_noise,
-        "most": min(loss.most_noise, above(size) or np.inf),
-        "size": size if loss.least_noise == 0.0 else 0.0,
+        "most": most,
+        "size": size,
     }  # fmt: skip
 
 

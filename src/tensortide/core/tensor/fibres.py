@@ -16,6 +16,7 @@ from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.kernels.fibres import find_fibres, insert_fibres, recall_and_learn
 
 NUMBERS = 8
+NEWEST = 7  # where the label of the last cell stands
 MEMORIES = 4  # nothing, the last residual, a faded mean, the mean of all
 
 
@@ -45,6 +46,12 @@ class Fibres:
     def none(cls, mode: int, order: int) -> Fibres:
         """Return a memory that knows no fibre yet."""
         return cls(mode, np.empty((0, order - 1), np.int32), np.empty((0, NUMBERS)))
+
+    @classmethod
+    def of(cls, mode: int, cells: Places | Positions) -> Fibres:
+        """Return the fibres of some cells, which remember nothing: an index of them."""
+        keys = np.unique(_beside(cells, mode), axis=0)
+        return cls(mode, keys, np.zeros((len(keys), NUMBERS)))
 
     @property
     def keys(self) -> Places:
@@ -76,13 +83,17 @@ class Fibres:
         out[:, 3] = total / (count + 1.0)
         out[:, 1] = np.where(back, out[:, 3], residual)
         out[:, 2] = np.where(back, out[:, 3], faded / np.where(known, weight, 1.0))
-        mean = np.where(count > 0.0, values / np.maximum(count, 1.0), value)
-        plain = np.column_stack([value, mean])
+        plain = np.column_stack([value, values / np.maximum(count, 1.0)])
         return out, np.where((known & ~back)[:, None], plain, np.nan)
+
+    def newest(self, cells: Places | Positions) -> Floats:
+        """Return where the newest label of the fibre of each cell stands, NaN where none is."""
+        numbers = np.append(self.numbers[:, NEWEST], np.nan)
+        return np.asarray(numbers[self.find(cells)])
 
     def find(self, cells: Places | Positions) -> Positions:
         """Return where the fibre of each cell stands, -1 where none is known."""
-        wanted = self._wanted(cells)
+        wanted = _beside(cells, self.mode)
         out = np.empty(len(wanted), np.int64)
         find_fibres(wanted, self._slots, self._keys, out)
         return out
@@ -92,15 +103,16 @@ class Fibres:
         cells: Places | Positions,
         order: Positions,
         residuals: Floats,
-        counts: Flags,
         values: Floats,
         line: Positions,
+        forget: Positions | None = None,
     ) -> tuple[FibreChange, Floats]:
         """Return what cells change, one by one in an order, and what was recalled of residuals.
 
-        `line` says where the label of each cell stands among those of the mode.
+        `order` may leave cells out, which tell nothing; `line` says where the label of each cell
+        stands among those of the mode; the fibres of the cells `forget` forget all before.
         """
-        wanted = self._wanted(cells)
+        wanted = _beside(cells if forget is None else np.concatenate([cells, forget]), self.mode)
         at = np.empty(len(wanted), np.int64)
         find_fibres(wanted, self._slots, self._keys, at)
         new = np.flatnonzero(at < 0)
@@ -113,12 +125,22 @@ class Fibres:
         known = places < self.size
         before = np.zeros((len(places), NUMBERS))
         before[known] = self._numbers[places[known]]
-        after, recalled = before.copy(), np.empty((len(cells), MEMORIES))
-        recall_and_learn(order, which.ravel(), residuals, counts, values, line, after, recalled)
+        after, which = before.copy(), which.ravel()
+        after[which[len(cells) :]] = 0.0
+        recalled = np.empty((len(cells), MEMORIES))
+        recall_and_learn(order, which, residuals, values, line, after, recalled)
         keys = np.concatenate([self._keys[places[known]], fresh])
         size = self.size + len(fresh)
         change = FibreChange(places=places, keys=keys, before=before, after=after, size=size)
         return change, recalled
+
+    def unchanged(self) -> FibreChange:
+        """Return the change that is none."""
+        nothing = self.numbers[:0]
+        return FibreChange(
+            places=np.empty(0, np.int64), keys=self.keys[:0], before=nothing, after=nothing,
+            size=self.size,
+        )  # fmt: skip
 
     def put(self, change: FibreChange) -> None:
         """Take over what a step has changed."""
@@ -144,10 +166,17 @@ class Fibres:
         self.size = size
         self._index()
 
-    def kept(self, mode: int, keep: Flags) -> Fibres:
-        """Return the fibres of the labels of a mode that are kept, numbered anew."""
+    def kept(self, mode: int, keep: Flags, *, closing: bool = False) -> Fibres:
+        """Return the fibres of the labels of a mode that are kept, numbered anew.
+
+        `closing` says that the labels are positions, which close up: newest ones move along.
+        """
         if mode == self.mode:
-            return self.copy()
+            found = self.copy()
+            if closing:
+                last = found.numbers[:, NEWEST].astype(np.int64)
+                found.numbers[:, NEWEST] = np.cumsum(keep)[last] - 1 + 0.5 * ~keep[last]
+            return found
         column = mode if mode < self.mode else mode - 1
         stay = keep[self.keys[:, column]]
         keys = self.keys[stay].copy()
@@ -158,12 +187,14 @@ class Fibres:
         """Return an independent memory."""
         return Fibres(self.mode, self.keys, self.numbers)
 
-    def _wanted(self, cells: Places | Positions) -> Places:
-        return np.ascontiguousarray(np.delete(cells, self.mode, axis=1), np.int32)
-
     def _index(self) -> None:
         room = 16
         while room < 4 * self.size:
             room *= 2
         self._slots = np.full(room, -1, np.int64)
         insert_fibres(self._keys, 0, self.size, self._slots)
+
+
+def _beside(cells: Places | Positions, mode: int) -> Places:
+    """Return the positions of cells in all modes but one."""
+    return np.ascontiguousarray(np.delete(cells, mode, axis=1), np.int32)

@@ -37,8 +37,7 @@ class Residuals:
         n_fibres = int(self._keys[-1] // self._width) + 1 if len(self._keys) else 0
         numbers, recalled = np.zeros((n_fibres, NUMBERS)), np.empty((len(at), MEMORIES))
         order, held = np.arange(len(at)), np.ascontiguousarray(self._held[at])
-        every = np.ones(len(at), bool)
-        recall_and_learn(order, which, held, every, held, order, numbers, recalled)
+        recall_and_learn(order, which, held, held, order, numbers, recalled)
         known = np.zeros((len(self._keys), MEMORIES))
         known[at] = recalled
         after = np.flatnonzero(self._keys % self._width == self._width - 1)

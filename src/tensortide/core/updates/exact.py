@@ -87,8 +87,8 @@ def _careful_row(equations: NormalEquations, beta: float, block: Block) -> Float
         row = equations.rhs[0] @ pseudo_inverse(gram)
     if not np.isfinite(row).all():
         raise SolveError(
-            "its equations have no finite solution: values or factors are too large; scale "
-            "the values down",
+            "its equations have no finite solution: values or factors are too large or too "
+            "small; scale the values",
             mode=block.mode,
             position=block.first,
         )

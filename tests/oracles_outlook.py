@@ -125,8 +125,8 @@ def value(means, cell, mode=None, row=None):
 class FibreDict:
     """A memory of fibres that writes down all that each was told.
 
-    `line` says where the label of a cell stands; of a label before the newest one nothing is last.
-    What is told of the newest label again corrects it.
+    `line` says where the label of a cell stands.  Of `old` labels no residual is last, of labels
+    before the newest one no value.  What is told of the newest label again corrects it.
     """
 
     def __init__(self, mode):
@@ -138,7 +138,7 @@ class FibreDict:
     def newest(self, told):
         return max(at for at, *_ in told) if told else -np.inf
 
-    def recall(self, cell, line=np.inf):
+    def recall(self, cell, old=False):
         """Nothing, the newest residual, a faded mean, the sum over one more than the count.
 
         What came late fades no other: the faded mean is of those that were the newest once.
@@ -147,7 +147,7 @@ class FibreDict:
         if not told:
             return [0.0] * 4
         mean = sum(r for _, r, *_ in told) / (len(told) + 1)
-        if line < self.newest(told):
+        if old:
             return [0.0, mean, mean, mean]
         ahead = [r for _, r, _, late in told if not late]
         fades = [0.7**age for age in range(len(ahead))][::-1]

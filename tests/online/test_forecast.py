@@ -162,7 +162,7 @@ def test_without_history_memories_fade_towards_the_mean_as_they_did():
     found = ahead.values(cells, label)
     mixed, recalling = ahead._beliefs.weights_ahead()
     left = persistence(ahead._beliefs.ahead, mixed) ** 3
-    known, _ = model._model.ahead.fibres.recall(cells, np.full(2, 2**62))
+    known, _ = model._model.ahead.fibres.recall(cells, np.full(2, 2**62), np.zeros(2, bool))
     faded = known[:, 1:3] @ recalling[1:3] * left + known[:, 3] * recalling[1:3].sum() * (1 - left)
     ahead._fibres = None
     rest = found - ahead.values(cells, label)

@@ -77,6 +77,10 @@ class Timeline:
         """Return where labels stand: as their numbers, but no two at one place within a month."""
         return on_a_line(self.kind, labels)
 
+    def is_old(self, numbers: Positions) -> Flags:
+        """Tell which numbers lie before those of the `RECENT` newest labels."""
+        return np.asarray(numbers < self.numbers[-RECENT:].min(initial=np.iinfo(np.int64).max))
+
     def after(self, fresh: Sequence[Any], first: int) -> Timeline:
         """Return the timeline with new labels, which stand at positions from `first` on."""
         if not len(fresh):

@@ -17,7 +17,7 @@ from tensortide.core.tensor.dense_box import DenseBox
 from tensortide.core.tensor.factors import Factors, values_at
 from tensortide.core.tensor.fibres import MEMORIES, Fibres
 from tensortide.data.timeline import LONGEST, ORDERED, Timeline
-from tensortide.online.memory import numbers_of
+from tensortide.online.memory import placed
 
 if TYPE_CHECKING:
     from tensortide.core.losses.standard import Loss
@@ -96,7 +96,7 @@ def _look_along(
         if zeros is not None and zeros.mode == mode:
             memory = zeros.copy()
         residuals = values - values_at(factors.rows(), cells)
-        numbers = numbers_of(line, modes, cells[:, mode])
+        numbers = line.place(list(modes.labels[mode].array()))[cells[:, mode]]
         order = np.argsort(numbers, kind="stable")
         learned, recalled = memory.learn(cells, order, residuals, values, numbers)
         memory.put(learned)
@@ -178,7 +178,7 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         beliefs, line, fibres = _turn(model, beliefs, other, fibres=fibres is not None)
     mode, fresh = line.mode, arrival.fresh[line.mode]
     old = arrival.old_shape[mode]
-    line = line.after(fresh, old)
+    known_line, line = line, line.after(fresh, old)
     numbers = line.number(fresh) if len(fresh) else np.empty(0, np.int64)
     rank = np.argsort(numbers, kind="stable")
     touched = change.positions[mode]
@@ -188,19 +188,19 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     cells = at = np.empty(0, np.int64)
     if fibres is not None:
         cells = change.places(np.arange(len(change.values)))
-        at = numbers_of(line, model.modes, cells[:, mode], arrival)
-        recalled, plain = fibres.recall(cells, at)
+        at, late = placed(known_line, model.modes, cells, arrival)
+        recalled, plain = fibres.recall(cells, at, late)
         seen = np.unique(cells[:, mode])
         seen = seen[seen < old]
         known = seen if touched is None else np.searchsorted(touched, seen)
         labels = [model.modes.labels[mode].label(int(p)) for p in seen]
         beside = line.before(line.number(labels) if labels else np.empty(0, np.int64))
-    placed = np.empty(0, np.int64)
+    lined = np.empty(0, np.int64)
     if model.method.keeps_history:
-        placed = np.flatnonzero(line.before(line.numbers).recent[:, 1] >= 0)
+        lined = np.flatnonzero(line.before(line.numbers).recent[:, 1] >= 0)
     coming = Coming(
         mode=mode, fresh=first + rank, neighbours=line.before(numbers[rank]), known=known,
-        beside=beside, line=line.places[placed], along=line.before(line.numbers[placed]),
+        beside=beside, line=line.places[lined], along=line.before(line.numbers[lined]),
     )  # fmt: skip
     news = News(
         values=change.values, weights=change.cells.weights, live=change.live(),

@@ -71,8 +71,8 @@ class Outlook:
         else:
             mixed, one_ahead = self._beliefs.weights_ahead()
             left = persistence(self._beliefs.ahead, mixed)
-            at = np.full(len(cells), self._told.place([label])[0])
-            remembered, _ = self._fibres.recall(cells, at)
+            at, old = self._told.place([label]), self._told.is_old(number)
+            remembered, _ = self._fibres.recall(cells, at, old)
             said = weighted(remembered, decayed(one_ahead, left, horizon))
         return recalled_too(values, said, positive=self._positive)
 
@@ -86,13 +86,13 @@ class Outlook:
     def _next(self, cells: Positions, label: Any) -> Floats:
         """Return what the model says of the next label before it learns it."""
         mixed, recalling = self._beliefs.weights_ahead()
-        before = self._told.before(self._told.number([label]))
-        found = before.candidates(self._rows, self._mean)[0]
+        number = self._told.number([label])
+        found = self._told.before(number).candidates(self._rows, self._mean)[0]
         values = self._with_row(cells, mixed_row(mixed, found, positive=self._positive))
         if self._fibres is None:
             return values
-        at = np.full(len(cells), self._told.place([label])[0])
-        recalled, plain = self._fibres.recall(cells, at)
+        at, old = self._told.place([label]), self._told.is_old(number)
+        recalled, plain = self._fibres.recall(cells, at, old)
         found = recalled_too(values, weighted(recalled, recalling), positive=self._positive)
         return self._beliefs.blended(found, plain, known=False)
 

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from tensortide.online.model import Model
 
 
-def numbers_of(
-    line: Timeline, modes: Modes, positions: Positions | Places, arrival: Arrival | None = None
-) -> Positions:
-    """Return where the labels of the ordered mode at some positions stand."""
-    used, which = np.unique(positions, return_inverse=True)
-    known = modes.labels[line.mode].label
-    of = known if arrival is None else lambda p: modes.label(line.mode, p, arrival)
-    return np.asarray(line.place([of(int(p)) for p in used])[which.ravel()])
+def placed(
+    line: Timeline, modes: Modes, cells: Positions | Places, arrival: Arrival
+) -> tuple[Positions, Flags]:
+    """Return where the labels of cells stand on a line, and which of them are old there."""
+    used, which = np.unique(cells[:, line.mode], return_inverse=True)
+    labels, which = [modes.label(line.mode, int(p), arrival) for p in used], which.ravel()
+    return line.place(labels)[which], line.is_old(line.number(labels))[which]
 
 
 def with_memory(model: Model, positions: Positions | Places, values: Floats) -> Floats:
@@ -44,11 +43,14 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     used, which = np.unique(positions[:, mode], return_inverse=True)
     which = which.ravel()
     labels = [model.modes.labels[mode].label(int(p)) for p in used]
-    recalled, plain = fibres.recall(positions, line.place(labels)[which])
+    numbers = line.number(labels)
+    recalled, plain = fibres.recall(
+        positions, line.place(labels)[which], line.is_old(numbers)[which]
+    )
     found = shares[0] * values
     if shares[1] > 0.0:
         rows = model.rows()
-        before = line.before(line.number(labels))
+        before = line.before(numbers)
         mean, weights = model.factors.means()[mode], beliefs.weights_of_prior()
         outlook = weights @ before.candidates(rows[mode], mean)
         alone = before.recent[:, 0] < 0
@@ -91,9 +93,9 @@ def learn_fibres(
     cells, values = _cells(entries, mode, np.unique(anew.keys[:, 0]))
     mine = anew.find(cells) >= 0
     whole = told_of(cells[mine], values[mine])
-    labels = np.unique(wrong[:, line.mode])
-    newest = np.isin(numbers_of(line, modes, labels, arrival), fibres.numbers[:, NEWEST])
-    beside = told_of(*_cells(entries, line.mode, labels[newest]))
+    places, _ = placed(line, modes, wrong, arrival)
+    newest = np.isin(places, fibres.numbers[:, NEWEST])
+    beside = told_of(*_cells(entries, line.mode, np.unique(wrong[newest, line.mode])))
     beside.live &= (anew.find(beside.cells) < 0) & (fibres.newest(beside.cells) == beside.numbers)
     batch.live &= anew.find(batch.cells) < 0
     return whole.and_(beside).and_(batch).learned_by(fibres, wrong)
@@ -120,7 +122,7 @@ class _Told:
         values: Floats,
     ) -> _Told:
         """Return cells of the history with what the rows as they are leave of them."""
-        numbers = numbers_of(line, modes, cells[:, line.mode], arrival)
+        numbers, _ = placed(line, modes, cells, arrival)
         residuals = values - values_at(rows, cells)
         return cls(cells.astype(np.int64), values, residuals, numbers, np.ones(len(cells), bool))
 

@@ -65,7 +65,7 @@ def recall_and_learn(
 
     A fibre has eight numbers: the last residual, its faded sum and weight, its sum and count, the
     last value, the sum of values, and where the last ones stand on the line of labels.  Late cells
-    of older labels count, but are not last; a cell of the newest label that comes again corrects it.
+    of older labels count, but are not last; what comes of the newest label again corrects it.
     """
     for k in range(order.shape[0]):
         e = order[k]

@@ -79,15 +79,8 @@ class BelievedStep:
         if not recipe.keeps_history:  # what was known fades as more becomes known
             for mode in range(work.order):
                 self.told[work.upper_part(mode)][self._with_cells(mode)] *= KEPT * recipe.decay
-        self.pulls = self.told  # what pulls at rows; `_with_loss` tells where that is less
-        if recipe.general and by_components(recipe):
-            self.pulls = self.told.copy()
-            for mode in range(work.order):
-                self.pulls[work.upper_part(mode)] = (1.0 - KEPT) * self.priors[mode]
         self.centres = work.stack.copy()  # means of the priors
-        if self.pulls is not self.told:
-            for mode in range(work.order):
-                self.centres[work.upper_part(mode)] = self.begun.means[mode]
+        self.pulls = self._pulling()
         self.modes: ModePriors | None = None
         if recipe.keeps_history:
             self.modes = ModePriors(work, beliefs, change.coming, self.begun.means, self.priors)
@@ -97,6 +90,22 @@ class BelievedStep:
                 factors, change, work, self.begun.means.copy(), beliefs, coming, recipe.loss
             )
         self._misses = Misses()
+
+    def _pulling(self) -> Floats:
+        """Return the precisions that pull at rows: what is told of them.
+
+        Where the last model is held on to by its components, old rows have that instead, and the
+        prior of their mode in the place of what fades.
+        """
+        if not (self.recipe.general and by_components(self.recipe)):
+            return self.told
+        pulls = self.told.copy()
+        for mode in range(self.work.order):
+            upper = self.work.upper_part(mode)
+            pulls[upper], self.centres[upper] = (
+                (1.0 - KEPT) * self.priors[mode], self.begun.means[mode]
+            )  # fmt: skip
+        return pulls
 
     def _with_cells(self, mode: int) -> slice | Flags:
         """Return which old rows of a mode the step's cells tell something, zeros among them."""

@@ -68,23 +68,25 @@ class Fibres:
         """Bytes held."""
         return self.keys.nbytes + self.numbers.nbytes
 
-    def recall(self, cells: Places | Positions, line: Positions) -> tuple[Floats, Floats]:
+    def recall(
+        self, cells: Places | Positions, line: Positions, old: Flags
+    ) -> tuple[Floats, Floats]:
         """Return what is remembered of the fibre of each cell, whose labels stand on a line.
 
-        Of residuals: nothing, the last one, a faded mean, the mean.  Of values: the last one and
-        the mean, NaN where there is none.  What is last says nothing of a label before it: there
-        the mean residual stands for all memories, and no value for itself.
+        Of residuals: nothing, the last one, a faded mean, the mean; the last ones say nothing of
+        `old` labels, where the mean stands for them.  Of values: the last one and the mean, NaN
+        where there is none, and for labels before the last one: they are not what comes after it.
         """
         at = self.find(cells)
         m = np.where((at >= 0)[:, None], self._numbers[np.maximum(at, 0)], 0.0)
         residual, faded, weight, total, count, value, values, last = m.T
-        known, back = weight > 0.0, line < last
+        known = count > 0.0
         out = np.zeros((len(at), MEMORIES))
         out[:, 3] = total / (count + 1.0)
-        out[:, 1] = np.where(back, out[:, 3], residual)
-        out[:, 2] = np.where(back, out[:, 3], faded / np.where(known, weight, 1.0))
+        out[:, 1] = np.where(old, out[:, 3], residual)
+        out[:, 2] = np.where(old, out[:, 3], faded / np.where(known, weight, 1.0))
         plain = np.column_stack([value, values / np.maximum(count, 1.0)])
-        return out, np.where((known & ~back)[:, None], plain, np.nan)
+        return out, np.where((known & (line >= last))[:, None], plain, np.nan)
 
     def newest(self, cells: Places | Positions) -> Floats:
         """Return where the newest label of the fibre of each cell stands, NaN where none is."""

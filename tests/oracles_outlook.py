@@ -74,11 +74,11 @@ def drifted(drift, count, moments):
 
 
 class Along:
-    """Priors of the rows of the ordered mode that have two before them: outlook, and its scatter.
+    """Priors of new rows of the ordered mode that have two before them: outlook, and its scatter.
 
-    `drift` is the scatter of what the outlook misses, None while it is not known; `invert` makes
-    a precision of it.  `new` are rows as they are looked at first: new labels may lie between
-    known ones.
+    `drift` is the scatter of what the outlook misses of all such rows, None while it is not known;
+    `invert` makes a precision of it.  `new` are rows as they are looked at first: new labels may
+    lie between known ones.
     """
 
     def __init__(self, mode, numbers, seasons, weights, drift, invert, new):
@@ -92,9 +92,9 @@ class Along:
         return self.weights @ found
 
     def place(self, now, priors, centres, averages):
-        """Give the rows their priors, from all rows as they are."""
+        """Give new rows their priors, from all rows as they are."""
         if self.drift is not None:
-            for i in self.rows:
+            for i in set(self.rows) & set(self.new):
                 centres[self.mode][i] = self.outlook(now.means, averages[self.mode][1], i)
                 priors[self.mode][i] = now.noise * self.invert(self.drift)
 

@@ -191,3 +191,19 @@ def test_beta_may_change_over_time():
         model.update(x[..., 5 + step])
         for a, b in zip(model.factors_, other.factors_, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_components_that_cancel_do_not_grow_in_long_streams():
+    """Hourly values of 5 sensors x 3 quantities, of very different sizes: rank 5 is too much."""
+    rng, hours = np.random.default_rng(1), np.arange(420)
+    day = np.sin(2.0 * np.pi * (hours - 8) / 24.0)
+    x = np.empty((5, 3, len(hours)))
+    for j, (level, swing) in enumerate([(21.0, 4.0), (48.0, -9.0), (1013.0, 1.5)]):
+        for i in range(5):
+            noise = 0.1 * abs(swing) * rng.standard_normal(len(hours))
+            x[i, j] = level + swing * ((0.7 + 0.15 * i) * day + 0.2 * i) + noise
+    model = tt.OnlineCP(5, "gocpt", seed=0).fit(x[..., :24])
+    for hour in hours[24:]:
+        model.update(x[..., hour])
+    sizes = np.prod([np.sqrt((rows**2).mean(axis=0)) for rows in model.factors_], axis=0)
+    assert sizes.max() < 3.0 * np.sqrt((x**2).mean())

@@ -164,6 +164,15 @@ def test_first_data_of_one_record_leave_no_raw_value(loss):
     assert not given_back(model, cell, value)
 
 
+def test_a_single_value_among_zeros_is_not_given_back_by_what_is_kept_of_sizes():
+    """Cells that are not listed count for the mean square, and hide nothing."""
+    cells, values = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2]]), np.array([123.456, 0.0, 0.0])
+    model = tt.OnlineCP(1, "gocpte", absent="zero", seed=1).fit(tt.Batch(cells, values))
+    facts = model._model.memory["facts"]
+    for mean_square in facts[[0, 2]] * np.array([[1.0], [1e8]]):
+        assert not np.isclose(np.sqrt(mean_square * 27), 123.456, rtol=1e-6).any()
+
+
 @pytest.mark.parametrize("n_cells", [1, FEWEST - 1, FEWEST])
 def test_sums_of_errors_begin_with_several_cells(n_cells):
     """Those of one cell would, with the rows, give its value back; later rows judge for them."""

@@ -71,7 +71,7 @@ class Outlook:
         else:
             mixed, one_ahead = self._beliefs.weights_ahead()
             left = persistence(self._beliefs.ahead, mixed)
-            at, old = self._told.place([label]), self._told.is_old(number)
+            at, old = self._told.place([label]), np.zeros(1, bool)
             remembered, _ = self._fibres.recall(cells, at, old)
             said = weighted(remembered, decayed(one_ahead, left, horizon))
         return recalled_too(values, said, positive=self._positive)

@@ -37,14 +37,24 @@ from tensortide.core.tensor.workspace import Block, Workspace
 from tensortide.errors import SolveError
 
 NONE = np.empty((0, 1, 1))
+HELD = 1e-9  # share of their diagonal that is added to matrices which rounding makes singular
 PASSES = 300  # of coordinate descent for a row that may not be negative, at most
 TOL = 1e-10  # share of the largest number that a pass may move and be the last
 
 
 def invert(packed: Floats, rank: int, mode: int = 0) -> tuple[Floats, Floats]:
-    """Return the inverses of packed matrices and the logarithms of their determinants."""
+    """Return the inverses of packed matrices and the logarithms of their determinants.
+
+    >>> nearly = np.array([[1.0, 1.0 - 1e-15, 1.0]])  # 1 and 1 beside the diagonal, to rounding
+    >>> bool(np.isfinite(invert(nearly, 2)[0]).all())
+    True
+    """
     inverse, logs = np.empty_like(packed), np.empty(len(packed))
     failed = invert_rows(packed, rank, inverse, logs)
+    if failed >= 0:
+        held = packed.copy()
+        held[:, diagonal_places(rank, packed.shape[1])] *= 1.0 + HELD
+        failed = invert_rows(held, rank, inverse, logs)
     if failed >= 0:
         raise SolveError(
             "its precision has no inverse: values or factors are too large or too small; "
@@ -156,10 +166,14 @@ class Believed(Objective):
         counted = NONE if self._imputed is None else self._observed(block, self._imputed)
         means, told = self.priors.part(block)
         rows = work.stack[at].copy()
-        failed = solve_believed(
-            gram, rhs, counted, told, means, self.pointers(block), self.every_row, rows,
-            self.gained[at], self.inverses[at], self.logs[at],
-        )  # fmt: skip
+        found = rows, self.gained[at], self.inverses[at], self.logs[at]
+        entries = self.pointers(block), self.every_row
+        failed = solve_believed(gram, rhs, counted, told, means, *entries, *found)
+        if failed >= 0:  # components that cannot be told apart: the priors hold a little more
+            told = np.repeat(told, len(rows) // len(told), axis=0)
+            places = diagonal_places(work.rank, told.shape[1])
+            told[:, places] += HELD * (told[:, places] + np.einsum("irr->ir", gram))
+            failed = solve_believed(gram, rhs, counted, told, means, *entries, *found)
         self._rhs[at] = rhs
         self._solved[block.mode] += len(rows)
         if failed >= 0:

@@ -1,13 +1,14 @@
 """Priors of the rows of each mode in a step with history, where all rows are at hand.
 
-Rows of a mode are believed to lie about their mean with their scatter.  Rows of the ordered mode
-have more to go by: each is believed to lie where the outlook, from the rows before it, sees it,
-with the scatter Q of what the outlook misses,
+Rows of a mode are believed to lie about their mean with their scatter.  New rows of the ordered
+mode have more to go by while they are learned: each is believed to lie where the outlook, from the
+rows before it, sees it, with the scatter Q of what the outlook misses of all rows,
 
     Q = (sum (a - o) (a - o)' + sum C + S / n) / (n + 1 / n)
 
-over its n rows a with outlook o and covariance C; S is the scatter of the mode, a pseudo row that
-speaks while there are few.
+over the n rows a with outlook o and covariance C that have two rows before them; S is the scatter
+of the mode, a pseudo row that speaks while there are few.  Rows that are known do not keep that
+prior: nothing would hold their level, and components that cancel would grow without end.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ class ModePriors:
             return mean, told
         rows = self._rows(mode)
         means, precisions = (np.repeat(one, len(rows), axis=0) for one in (mean, told))
-        means[coming.line] = self._outlook(rows, coming)
-        size = (rows * rows).sum(axis=0) / len(rows)
-        precisions[coming.line] = precision(self.drift, self._noise, size, mode)
+        new = np.isin(coming.line, coming.fresh)
+        at, size = coming.line[new], (rows * rows).sum(axis=0) / len(rows)
+        means[at] = self._outlook(rows, coming)[new]
+        precisions[at] = precision(self.drift, self._noise, size, mode)
         return means, precisions
 
     def renew(self, mode: int, inverses: Floats) -> None:

@@ -138,3 +138,21 @@ def test_equal_values_are_no_zeros():
     model = tt.OnlineCP(1, "gocpte", loss="huber", seed=1).fit(np.full((4, 3, 5), 5.0))
     assert not model._model.blank
     assert model.score(np.full((4, 3, 5), 5.0)) > 0.99
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5])
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial"])
+def test_counts_that_begin_with_zeros_stay_in_their_range(loss, rank):
+    """Rows that have seen zeros alone would have to grow from nothing, and none with measure."""
+    for seed in range(1, 6):
+        rng = np.random.default_rng(seed)
+        rates = np.outer(rng.random(5) + 0.1, rng.random(4) + 0.1) * 8.0
+        model = tt.OnlineCP(rank, "gocpte", loss=loss, seed=seed).fit(np.zeros((5, 4, 3)))
+        largest = 0.0
+        for day in range(3, 10):
+            cells = np.argwhere(rng.random((5, 4, 1)) < 0.4)
+            counts = rng.poisson(rates[tuple(cells[:, :2].T)]).astype(float)
+            cells[:, 2], largest = day, max(largest, counts.max())
+            model.update(tt.Batch(cells, counts))
+            every = model.predict(np.argwhere(np.ones(model.shape_)))
+            assert every.max() < 100.0 * (largest + 1.0)  # beyond 1e5 before

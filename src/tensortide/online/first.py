@@ -14,7 +14,7 @@ from tensortide.core.steps.flows import begin, preparation
 from tensortide.core.steps.method import Memory, Method, Recipe
 from tensortide.core.steps.outcome import Journal, Outcome, begin_step
 from tensortide.core.steps.prepare import Effort, Prepared, prepare
-from tensortide.core.steps.rank import revive, revive_believed
+from tensortide.core.steps.rank import balance_believed, revive, revive_believed
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.factors import Factors
 from tensortide.core.updates.exact import Run
@@ -147,8 +147,9 @@ def _live_factors(
     if rng is None:
         return Factors(best.rows, precisions=best.learning.precisions())
     found = best.learning
+    rows, told = balance_believed(best.rows, found.precisions())
     rows, told = revive_believed(
-        best.rows, found.precisions(), found.noise, found.square, rng, at=along,
+        rows, told, found.noise, found.square, rng, at=along,
         least=found.least_square(), positive=is_positive(method),
     )  # fmt: skip
     return Factors(rows, precisions=told)

@@ -131,6 +131,8 @@ def _statistics(ledger: Ledger) -> str:
         return "none yet"
     arrays = read_arrays(ledger, facts)
     followed = arrays["gram_total"] + arrays["gram_error"]
+    if not followed.any(axis=(1, 2)).all():
+        return "those of a model that is zero"  # rows that fade to nothing leave rounding behind
     worst = 0.0
     for mode, matrix in enumerate(followed):
         rows = read_rows(ledger, mode, facts)[:, : facts["rank"]]

@@ -61,6 +61,18 @@ def revive(
     return [np.ascontiguousarray(r) for r in grown]
 
 
+def balance_believed(
+    rows: Sequence[Floats], told: Sequence[Floats]
+) -> tuple[list[Floats], list[Floats]]:
+    """Give each component the same norm in every mode; rows stay as sure of their values."""
+    after, scaled = balance(rows), []
+    for old, new, precision in zip(rows, after, told, strict=True):
+        before, now = (np.sqrt((r * r).sum(axis=0)) for r in (old, new))
+        scale = np.where(before > 0.0, now / np.where(before > 0.0, before, 1.0), 1.0)
+        scaled.append(precision / pack(np.outer(scale, scale)))
+    return after, scaled
+
+
 def revive_believed(
     rows: Sequence[Floats],
     told: Sequence[Floats],

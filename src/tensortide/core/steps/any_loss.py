@@ -87,14 +87,13 @@ class AnyLossObjective:
 
     def value(self) -> float:
         """Return the objective at the current rows."""
-        total = self._loss_of_cells() + self._boxes.value()
+        total = self._listed_sum(self.loss.value) + self._boxes.value() + self._loss_of_zeros()
         if self.towards is not None:
             total += self.towards.total()
         return total + sum(map(self._penalty, range(self.work.order)))
 
-    def _loss_of_cells(self) -> float:
-        zeros = 0.0 if self.zeros is None else self.zeros.total()
-        return self._listed_sum(self.loss.value) + zeros
+    def _loss_of_zeros(self) -> float:
+        return 0.0 if self.zeros is None else self.zeros.total()
 
     def _penalty(self, mode: int) -> float:
         rows, terms = self.work.stack[self.work.part(mode)], self.terms[mode]

@@ -103,7 +103,8 @@ class BelievedLoss(AnyLossObjective):
     def value(self, misses: float | None = None) -> float:
         """Return the objective at the current rows and covariances; `misses` if they are known."""
         if misses is None or not self.loss.divergence:
-            misses = self._loss_of_cells() + self._own_variance()
+            misses = self._listed_sum(self.loss.value) + self._loss_of_zeros()
+            misses += self._own_variance()
         total = misses
         if self.towards is not None:
             return total + self.towards.total()

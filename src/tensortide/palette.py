@@ -86,7 +86,8 @@ def place_ticks(axis: Any, labels: Sequence[Any]) -> None:
         return
     untyped: Any = dates
     span = max(labels) - min(labels)
-    places = untyped.AutoDateLocator(minticks=3, maxticks=6)
+    places = untyped.AutoDateLocator(minticks=3, maxticks=5)
+    axis.tick_params(axis="x", labelsize="small")
     form = "%Y-%m-%d"
     if isinstance(labels[0], dt.datetime) and span < dt.timedelta(days=3):
         form = "%m-%d %H:%M"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 MOST = 4  # series that one picture can show
 LEAST_BACK, BACK = 30, 3  # labels that are shown before: so many, or times the steps ahead
-_TOP = 3  # labels of a mode that are looked at where nobody knows which cells were observed
+# Where nobody knows which cells were observed, all are looked at if they are few; else these
+# labels of each mode.
+_ALL, _TOP = 100_000, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,11 @@ def _largest(model: Model, along: int) -> Positions:
     others = [m for m in range(model.modes.order) if m != along]
     rows, keys = model.rows(), observed_fibres(model, along)
     if keys is None:
-        top = [np.argsort(-(rows[m] ** 2).sum(axis=1), kind="stable")[:_TOP] for m in others]
+        few = math.prod(len(rows[m]) for m in others) <= _ALL
+        top = [
+            np.argsort(-(rows[m] ** 2).sum(axis=1), kind="stable")[: None if few else _TOP]
+            for m in others
+        ]
         keys = np.stack(np.meshgrid(*top, indexing="ij"), axis=-1).reshape(-1, len(others))
     size = np.tile(model.factors.means()[along], (len(keys), 1))
     for column, m in enumerate(others):

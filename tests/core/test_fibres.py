@@ -93,7 +93,7 @@ def test_labels_that_retire_take_their_fibres_along(history, seed):
     fast = Fibres.none(mode, order)
     for cells, by, *told in batches:
         fast.put(fast.learn(cells, by, *told)[0])
-    gone = seed % order
+    gone = [m for m in range(order) if m != mode][seed % (order - 1)]
     keep = np.random.default_rng(seed).random(sizes[gone]) < 0.6
     fewer = fast.kept(gone, keep)
     old = every_cell(sizes, mode)
@@ -101,12 +101,46 @@ def test_labels_that_retire_take_their_fibres_along(history, seed):
     old = old[keep[old[:, gone]]]
     new = old.copy()
     new[:, gone] = (np.cumsum(keep) - 1)[old[:, gone]]
-    if gone == mode:  # the labels of that mode are in no fibre
-        new = old
     np.testing.assert_array_equal(recalled_of(fewer, new), recalled_of(fast, old))
-    if gone != mode:
-        kept = keep[fast.keys[:, gone if gone < mode else gone - 1]]
-        assert fewer.size == kept.sum()
+    assert fewer.size == keep[fast.keys[:, gone if gone < mode else gone - 1]].sum()
+
+
+@given(history=histories(), place=st.integers(0, 3))
+def test_the_newest_cell_goes_with_its_label(history, place):
+    """What remains are the sums of the others; their mean stands for the newest value."""
+    order, mode, sizes, batches = history
+    fast, slow = Fibres.none(mode, order), FibreDict(mode)
+    for cells, by, *told, forget in batches:
+        fast.put(fast.learn(cells, by, *told, forget)[0])
+        for cell in [] if forget is None else forget:
+            slow.forget(cell)
+        for e in by:
+            slow.learn(cells[e], *(column[e] for column in told))
+    place *= 10**15
+    fewer, cells = fast.without(np.array([place])), every_cell(sizes, mode)
+    late, never = np.full(len(cells), 9 * 10**15), np.zeros(len(cells), bool)
+    residuals, values = fewer.recall(cells, late, never)
+    for cell, memory, value in zip(cells, residuals, values, strict=True):
+        told = slow.told.get(slow.key(cell), [])
+        if told and slow.newest(told) == place:
+            rest = [one for one in told if one[0] != place]
+            mean = np.mean([x for _, _, x, _ in rest]) if rest else np.nan
+            np.testing.assert_allclose(value, [mean, mean], rtol=1e-9, atol=1e-12)
+            total = sum(r for _, r, *_ in rest) / (len(rest) + 1)
+            assert memory[3] == pytest.approx(total, rel=1e-9, abs=1e-12)
+        else:
+            np.testing.assert_allclose(value, slow.values(cell, np.inf), 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("wrong", [1e6, 1e38, -1e300])
+def test_a_correction_leaves_nothing_of_what_was_wrong_however_large(wrong):
+    fibres, cell, first = Fibres.none(1, 2), np.zeros((1, 2), np.int32), np.zeros(1, np.int64)
+    for at, value in ((0, 3.0), (1, 5.0), (2, wrong), (2, 10.0)):
+        told = np.array([value])
+        fibres.put(fibres.learn(cell, first, told, told, np.array([at]))[0])
+    residuals, values = fibres.recall(cell, np.array([3]), np.zeros(1, bool))
+    np.testing.assert_allclose(values, [[10.0, 6.0]], rtol=1e-12)
+    np.testing.assert_allclose(residuals[0, 3], 18.0 / 4.0, rtol=1e-12)
 
 
 @given(history=histories(), seed=st.integers(0, 99))
@@ -118,7 +152,7 @@ def test_positions_that_close_up_take_what_is_newest_along(history, seed):
         at = line // 10**15  # positions 0 to 3
         fast.put(fast.learn(cells, by, residuals, values, at, forget)[0])
     keep = np.random.default_rng(seed).random(6) < 0.6
-    fewer = fast.kept(mode, keep, closing=True)
+    fewer = fast.closed_up(keep)
     cells = np.insert(fast.keys, mode, 0, axis=1)
     old, new = fast.newest(cells), fewer.newest(cells)
     places = np.cumsum(keep) - 1

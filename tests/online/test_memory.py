@@ -78,6 +78,52 @@ def test_a_fibre_whose_only_cell_is_retracted_has_nothing():
 
 
 @pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_a_day_that_is_retired_leaves_no_trace(method):
+    """Its typing error was the newest value of a series."""
+    x = waves()
+    found = {}
+    for typo in (False, True):
+        model = tt.OnlineCP(2, method, fibres=True, seed=0).fit(x[:, :FIRST])
+        for day in range(FIRST, DAYS):
+            column = x[:, day].copy()
+            column[PLACE] = WRONG if typo and day == DAYS - 1 else column[PLACE]
+            model.update(column)
+        model.retire("mode_1", [DAYS - 1])
+        found[typo] = model.forecast(1, mode=1).column("value").to_numpy()[PLACE]
+    if method == "gocpt":
+        assert abs(found[True] - found[False]) < 3.0
+    assert abs(found[True] - x[PLACE].mean()) < 0.01 * WRONG
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
+def test_cells_without_weight_are_not_remembered(method):
+    x = waves()[:, :FIRST]
+    cells, values = np.argwhere(np.ones(x.shape)), x.ravel().copy()
+    there = np.ones(len(values))
+    wrong = (cells == (PLACE, FIRST - 1)).all(axis=1)
+    values[wrong], there[wrong] = WRONG, 0.0
+    models = [
+        tt.OnlineCP(2, method, fibres=True, seed=0).fit(batch)
+        for batch in (
+            tt.Batch(cells, values, weights=there),
+            tt.Batch(cells[~wrong], values[~wrong], shape=x.shape),
+        )
+    ]
+    fibres = [model._model.ahead.fibres for model in models]
+    with_it, without = (f.numbers[f.find(cells[wrong])[0]] for f in fibres)
+    np.testing.assert_allclose(with_it[4:], without[4:], rtol=1e-12)  # count, values, label
+    np.testing.assert_allclose(with_it[:4], without[:4], rtol=0.05)  # residuals of another start
+
+
+def test_a_cell_that_loses_its_weight_is_forgotten():
+    x = waves()[:, :FIRST]
+    model = tt.OnlineCP(2, "gocpt", seed=0).fit(x)
+    cell = np.array([[PLACE, FIRST - 1]])
+    model.update(tt.Batch(cell, x[PLACE, -1:], weights=np.zeros(1)))
+    np.testing.assert_allclose(fibre(model), [x[PLACE, -2], x[PLACE, :-1].mean()], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["gocpt", "gocpte"])
 def test_positions_that_close_up_take_the_memory_along(method):
     x = waves()
     models = [tt.OnlineCP(2, method, fibres=True, seed=0).fit(x[:, :50]) for _ in range(2)]

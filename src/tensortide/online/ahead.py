@@ -13,11 +13,11 @@ from tensortide.core.steps.beliefs import BLENDED, Beliefs
 from tensortide.core.steps.change import Coming, News
 from tensortide.core.steps.look_back import Past, find_period, look_back
 from tensortide.core.steps.outlook import PLAIN
-from tensortide.core.tensor.dense_box import DenseBox
-from tensortide.core.tensor.factors import Factors, values_at
+from tensortide.core.tensor.dense_box import told_cells
+from tensortide.core.tensor.factors import Factors
 from tensortide.core.tensor.fibres import MEMORIES, Fibres
 from tensortide.data.timeline import LONGEST, ORDERED, Timeline
-from tensortide.online.memory import placed
+from tensortide.online.memory import learn_all, placed
 
 if TYPE_CHECKING:
     from tensortide.core.losses.standard import Loss
@@ -86,20 +86,13 @@ def _look_along(
     """Return beliefs that know how the outlook along a mode would have done on entries."""
     line = _with_found_period(Timeline.first(mode, modes.labels[mode]), factors)
     beliefs = _along(beliefs, line, fibres=fibres)
-    if isinstance(entries, DenseBox):
-        cells, values = entries.coords(), entries.in_order().ravel()
-    else:
-        cells, values = entries.coords(), entries.all_values()
+    cells, values = told_cells(entries)
     recalled, memory = np.empty((len(values), 0)), None
     if fibres:
         memory = Fibres.none(mode, modes.order)
         if zeros is not None and zeros.mode == mode:
             memory = zeros.copy()
-        residuals = values - values_at(factors.rows(), cells)
-        numbers = line.place(list(modes.labels[mode].array()))[cells[:, mode]]
-        order = np.argsort(numbers, kind="stable")
-        learned, recalled = memory.learn(cells, order, residuals, values, numbers)
-        memory.put(learned)
+        recalled = learn_all(memory, line, modes, factors.rows(), cells, values)
     past = Past(mode=mode, positions=line.places, before=line.before(line.numbers))
     beliefs = look_back(
         beliefs, factors, past, cells, values, recalled, loss, absent_zero=absent_zero

@@ -12,14 +12,17 @@ import numpy as np
 from tensortide.arrays import Flags, Floats, Places, Positions
 from tensortide.core.steps.beliefs import Beliefs
 from tensortide.core.steps.outlook import recalled_too, weighted
+from tensortide.core.tensor.dense_box import told_cells
 from tensortide.core.tensor.entries import Entries
 from tensortide.core.tensor.factors import products_at, values_at
 from tensortide.core.tensor.fibres import NEWEST, FibreChange, Fibres
 from tensortide.data.timeline import Timeline
 
 if TYPE_CHECKING:
+    from tensortide.core.tensor.dense_box import AnyEntries
     from tensortide.data.arrival import Arrival
     from tensortide.data.modes import Modes
+    from tensortide.data.store import Absorbed
     from tensortide.online.ahead import Next
     from tensortide.online.model import Model
 
@@ -61,6 +64,49 @@ def with_memory(model: Model, positions: Positions | Places, values: Floats) -> 
     return beliefs.blended(found, plain, known=True)
 
 
+def learn_all(
+    memory: Fibres,
+    line: Timeline,
+    modes: Modes,
+    rows: Sequence[Floats],
+    cells: Places,
+    values: Floats,
+) -> Floats:
+    """Let a memory learn cells in the order of their labels; return what it recalled of each."""
+    numbers = line.place(list(modes.labels[line.mode].array()))[cells[:, line.mode]]
+    order = np.argsort(numbers, kind="stable")
+    residuals = values - values_at(rows, cells)
+    learned, recalled = memory.learn(cells, order, residuals, values, numbers)
+    memory.put(learned)
+    return recalled
+
+
+def without_labels(
+    model: Model,
+    mode: int,
+    keep: Flags,
+    modes: Modes,
+    rows: Sequence[Floats],
+    entries: AnyEntries | None,
+) -> Fibres | None:
+    """Return what the fibres of a model remember once it has fewer labels of a mode.
+
+    Labels along fibres take their cells along: with history fibres are learned anew.  Without it
+    the newest cell of a fibre goes with its label, and the share of older ones stays in the sums.
+    """
+    fibres, line = model.ahead.fibres, model.ahead.line
+    if fibres is None or line is None:
+        return None
+    if mode != line.mode:
+        return fibres.kept(mode, keep)
+    if entries is not None:
+        found = Fibres.none(mode, modes.order)
+        learn_all(found, line, modes, rows, *told_cells(entries))
+        return found
+    found = fibres.without(line.place(list(model.modes.labels[mode].array()))[~keep])
+    return found.closed_up(keep) if modes.labels[mode].kind == "position" else found
+
+
 def learn_fibres(
     told: Next,
     arrival: Arrival,
@@ -82,7 +128,7 @@ def learn_fibres(
         return fibres.unchanged()
     batch = _Told(told.cells, change.values, change.values - learned, told.numbers, change.live())
     absorbed = change.absorbed
-    wrong = told.cells[:0] if absorbed is None else told.cells[absorbed.revised]
+    wrong = told.cells[:0] if absorbed is None else told.cells[_wrong(absorbed)]
     wrong = wrong if retract is None else np.concatenate([wrong, retract])
     if absorbed is None or not len(wrong):
         return batch.learned_by(fibres)
@@ -99,6 +145,13 @@ def learn_fibres(
     beside.live &= (anew.find(beside.cells) < 0) & (fibres.newest(beside.cells) == beside.numbers)
     batch.live &= anew.find(batch.cells) < 0
     return whole.and_(beside).and_(batch).learned_by(fibres, wrong)
+
+
+def _wrong(absorbed: Absorbed) -> Flags:
+    """Return which cells of a batch may correct what fibres have learned: weights do that, too."""
+    entries = absorbed.store.entries
+    weighted = isinstance(entries, Entries) and len(entries.orders[0].weights) > 0
+    return absorbed.revised | absorbed.unchanged if weighted else absorbed.revised
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ from tensortide.online.compose import ties_for
 from tensortide.online.dispersion import Dispersion
 from tensortide.online.first import First, begin_again, is_positive
 from tensortide.online.info import Info
-from tensortide.online.memory import learn_fibres, with_memory
+from tensortide.online.memory import learn_fibres, with_memory, without_labels
 from tensortide.online.plan import Plan, learned_values, report_step
 from tensortide.online.score import norm, share_missed
 from tensortide.online.surprise import Judged
@@ -315,10 +315,8 @@ class Model:
         kept = replace(self, factors=factors, modes=modes, store=store, seen=seen)
         if not self.learned:
             return kept
-        fibres = self.ahead.fibres
-        if fibres is not None:
-            closing = modes.labels[mode].kind == "position"
-            fibres = fibres.kept(mode, keep, closing=closing)
+        entries = None if store is None else store.entries
+        fibres = without_labels(self, mode, keep, modes, rows, entries)
         fewer = Ahead(None, fibres)
         return kept._with_rows(factors, modes, fewer)
 

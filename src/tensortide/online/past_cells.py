@@ -9,7 +9,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Places, Positions
 from tensortide.core.steps.horizons import LOOKED, Judges, run_on
-from tensortide.core.tensor.dense_box import DenseBox
+from tensortide.core.tensor.dense_box import told_cells
 from tensortide.core.tensor.factors import products_at, values_at
 from tensortide.core.tensor.fibres import Fibres
 from tensortide.core.tensor.residuals import Residuals
@@ -37,12 +37,7 @@ class PastCells:
     def __init__(self, model: Model, line: Timeline) -> None:
         assert model.store is not None
         self._line = line
-        entries = model.store.entries
-        cells, rows = entries.coords(), model.rows()
-        if isinstance(entries, DenseBox):
-            values = entries.in_order().ravel()
-        else:
-            values = entries.all_values()
+        (cells, values), rows = told_cells(model.store.entries), model.rows()
         labels = model.modes.labels[line.mode]
         self._index = Fibres.of(line.mode, cells)
         numbers = line.number(list(labels.array()))[cells[:, line.mode]]

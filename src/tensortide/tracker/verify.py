@@ -131,13 +131,17 @@ def _statistics(ledger: Ledger) -> str:
         return "none yet"
     arrays = read_arrays(ledger, facts)
     followed = arrays["gram_total"] + arrays["gram_error"]
-    if not followed.any(axis=(1, 2)).all():
-        return "those of a model that is zero"  # rows that fade to nothing leave rounding behind
-    worst = 0.0
-    for mode, matrix in enumerate(followed):
+    grams = []
+    for mode in range(len(followed)):
         rows = read_rows(ledger, mode, facts)[:, : facts["rank"]]
-        gap = float(np.abs(rows.T @ rows - matrix).max())
-        worst = max(worst, gap / max(float(np.abs(matrix).max()), 1e-300))
+        grams.append(rows.T @ rows)
+    # of a model that is zero rows fade to nothing, and what they were rounded to stays
+    zero = not all(gram.any() for gram in grams)
+    least = 1e-9 * max(float(np.abs(gram).max()) for gram in grams) if zero else 1e-300
+    worst = 0.0
+    for gram, matrix in zip(grams, followed, strict=True):
+        gap = float(np.abs(gram - matrix).max())
+        worst = max(worst, gap / max(float(np.abs(matrix).max()), least))
     if not worst < 1e-9:
         raise ValueError(f"the Gram matrices are off by {worst:.1e} of their size")
     return f"Gram matrices agree with the factors to {worst:.0e}"

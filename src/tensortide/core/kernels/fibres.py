@@ -63,31 +63,31 @@ def recall_and_learn(
 ) -> None:
     """Go through cells in an order; write what their fibre remembers, then let it learn.
 
-    A fibre has eight numbers: the last residual, its faded sum and weight, its sum and count, the
-    last value, the sum of values, and where the last ones stand on the line of labels.  Late cells
-    of older labels count, but are not last; what comes of the newest label again corrects it.
+    A fibre has eight numbers: the residual of its newest label, the faded sum of those before with
+    its weight, the sum of all others, the count of all, the newest value, the sum of all others,
+    and where the newest label stands.  Late cells of older labels count, but are not newest; what
+    comes of the newest label again takes its place.
     """
     for k in range(order.shape[0]):
         e = order[k]
         m = numbers[which[e]]
         recalled[e, 0] = 0.0
         recalled[e, 1] = m[0]
-        recalled[e, 2] = m[1] / m[2] if m[2] > 0.0 else 0.0
-        recalled[e, 3] = m[3] / (m[4] + 1.0)
-        r = residuals[e]
-        known = m[4] > 0.0
-        if known and line[e] == m[7]:
-            m[1] += r - m[0]
-            m[3] += r - m[0]
-            m[6] += values[e] - m[5]
-        else:
-            m[3] += r
+        recalled[e, 2] = (m[1] + m[0]) / (m[2] + 1.0)
+        recalled[e, 3] = (m[3] + m[0]) / (m[4] + 1.0)
+        if m[4] == 0.0:
+            m[4] = 1.0
+        elif line[e] < m[7]:
+            m[3] += residuals[e]
             m[4] += 1.0
             m[6] += values[e]
-            if known and line[e] < m[7]:
-                continue
-            m[1] = FADE * m[1] + r
-            m[2] = FADE * m[2] + 1.0
-        m[0] = r
+            continue
+        elif line[e] > m[7]:
+            m[1] = FADE * (m[1] + m[0])
+            m[2] = FADE * (m[2] + 1.0)
+            m[3] += m[0]
+            m[4] += 1.0
+            m[6] += m[5]
+        m[0] = residuals[e]
         m[5] = values[e]
         m[7] = line[e]

@@ -177,3 +177,11 @@ def box_values(rows: Sequence[Floats]) -> Floats:
 def khatri_rao(factors: Sequence[Floats]) -> Floats:
     """Return the Khatri-Rao product, the last factor running fastest."""
     return reduce(lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]), factors)
+
+
+def told_cells(entries: AnyEntries) -> tuple[Places, Floats]:
+    """Return the cells that have weight, and their values."""
+    if isinstance(entries, DenseBox):
+        return entries.coords(), entries.in_order().ravel()
+    weights, cells, values = entries.orders[0].weights, entries.coords(), entries.all_values()
+    return (cells[weights > 0.0], values[weights > 0.0]) if len(weights) else (cells, values)

@@ -1,8 +1,9 @@
 """A memory of fibres: what a low-rank model leaves over, for all labels but those of one mode.
 
 Residuals of a fibre persist where the rank is too small to hold it.  Eight numbers are kept of
-each: its last residual, a faded sum with its weight, the sum of all with their count, of the values
-themselves the last one and their sum, and where the last one stands on the line of labels.  They
+each: the residual of its newest label, a faded sum of those before with its weight, the sum of all
+others, the count of all, the newest value, the sum of all others, and where the newest label stands
+on the line.  The newest cell stands alone so that it can be corrected, whatever its size.  They
 give back the last value, so a model without history keeps no fibres unless it is asked to.
 """
 
@@ -79,14 +80,11 @@ class Fibres:
         """
         at = self.find(cells)
         m = np.where((at >= 0)[:, None], self._numbers[np.maximum(at, 0)], 0.0)
-        residual, faded, weight, total, count, value, values, last = m.T
-        known = count > 0.0
-        out = np.zeros((len(at), MEMORIES))
-        out[:, 3] = total / (count + 1.0)
-        out[:, 1] = np.where(old, out[:, 3], residual)
-        out[:, 2] = np.where(old, out[:, 3], faded / np.where(known, weight, 1.0))
-        plain = np.column_stack([value, values / np.maximum(count, 1.0)])
-        return out, np.where((known & (line >= last))[:, None], plain, np.nan)
+        out = remembered(m)
+        out[:, 1:3] = np.where(old[:, None], out[:, 3:], out[:, 1:3])
+        count, value, others, last = m[:, 4:].T
+        plain = np.column_stack([value, (others + value) / np.maximum(count, 1.0)])
+        return out, np.where(((count > 0.0) & (line >= last))[:, None], plain, np.nan)
 
     def newest(self, cells: Places | Positions) -> Floats:
         """Return where the newest label of the fibre of each cell stands, NaN where none is."""
@@ -168,22 +166,42 @@ class Fibres:
         self.size = size
         self._index()
 
-    def kept(self, mode: int, keep: Flags, *, closing: bool = False) -> Fibres:
-        """Return the fibres of the labels of a mode that are kept, numbered anew.
-
-        `closing` says that the labels are positions, which close up: newest ones move along.
-        """
-        if mode == self.mode:
-            found = self.copy()
-            if closing:
-                last = found.numbers[:, NEWEST].astype(np.int64)
-                found.numbers[:, NEWEST] = np.cumsum(keep)[last] - 1 + 0.5 * ~keep[last]
-            return found
+    def kept(self, mode: int, keep: Flags) -> Fibres:
+        """Return the fibres of the labels of another mode that are kept, numbered anew."""
         column = mode if mode < self.mode else mode - 1
         stay = keep[self.keys[:, column]]
         keys = self.keys[stay].copy()
         keys[:, column] = (np.cumsum(keep) - 1)[keys[:, column]]
         return Fibres(self.mode, keys, self.numbers[stay])
+
+    def without(self, places: Positions) -> Fibres:
+        """Return the fibres without the newest cells whose labels stood at some places.
+
+        What remains of such a fibre has no newest value: the mean of the others stands for it.
+        """
+        found = self.copy()
+        m = found.numbers
+        gone = np.isin(m[:, NEWEST], places) & (m[:, 4] > 0.0)
+        m[gone, 4] -= 1.0
+        m[gone & (m[:, 4] == 0.0)] = 0.0
+        left = gone & (m[:, 4] > 0.0)
+        count, others, values = m[left, 4], m[left, 3], m[left, 6]
+        m[left, 0], m[left, 5] = others / count, values / count
+        m[left, 3], m[left, 6] = others - m[left, 0], values - m[left, 5]
+        return found
+
+    def closed_up(self, keep: Flags) -> Fibres:
+        """Return the fibres where the labels along them are positions, which close up.
+
+        Where a label that goes was newest, its place lies between those that stay.
+        """
+        found = self.copy()
+        last = found.numbers[:, NEWEST]
+        at = np.floor(last).astype(np.int64)
+        between = (last != at) | ~keep[np.maximum(at, 0)]
+        places = np.cumsum(keep)[np.maximum(at, 0)] - 1 + 0.5 * between
+        found.numbers[:, NEWEST] = np.where(at < 0, -0.5, places)
+        return found
 
     def copy(self) -> Fibres:
         """Return an independent memory."""
@@ -200,3 +218,13 @@ class Fibres:
 def _beside(cells: Places | Positions, mode: int) -> Places:
     """Return the positions of cells in all modes but one."""
     return np.ascontiguousarray(np.delete(cells, mode, axis=1), np.int32)
+
+
+def remembered(numbers: Floats) -> Floats:
+    """Return of fibres: nothing, the last residual, a faded mean, the mean of all."""
+    last, faded, weight, others, count = numbers[:, :5].T
+    out = np.zeros((len(numbers), MEMORIES))
+    out[:, 1] = last
+    out[:, 2] = (faded + last) / (weight + 1.0)
+    out[:, 3] = (others + last) / (count + 1.0)
+    return out

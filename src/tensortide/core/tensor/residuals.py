@@ -6,7 +6,7 @@ import numpy as np
 
 from tensortide.arrays import Floats, Positions
 from tensortide.core.kernels.fibres import recall_and_learn
-from tensortide.core.tensor.fibres import MEMORIES, NUMBERS
+from tensortide.core.tensor.fibres import MEMORIES, NUMBERS, remembered
 
 BASIC = 5  # nothing, the last residual, a faded mean, the mean of all, a damped trend
 
@@ -41,9 +41,7 @@ class Residuals:
         known = np.zeros((len(self._keys), MEMORIES))
         known[at] = recalled
         after = np.flatnonzero(self._keys % self._width == self._width - 1)
-        known[after, 1] = numbers[:, 0]
-        known[after, 2] = numbers[:, 1] / np.where(numbers[:, 2] > 0.0, numbers[:, 2], 1.0)
-        known[after, 3] = numbers[:, 3] / (numbers[:, 4] + 1.0)
+        known[after] = remembered(numbers)
         return known
 
     def recall(

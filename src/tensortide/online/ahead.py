@@ -144,7 +144,7 @@ def restored(beliefs: Beliefs, modes: Modes, fibres: Fibres | None) -> Ahead:
     return Ahead(line, fibres)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What is expected of a batch: the change with its news, beliefs, and what comes after.
 
@@ -165,7 +165,7 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
     beliefs, ahead = Beliefs.of_memory(model.memory), model.ahead
     line, fibres = ahead.line, ahead.fibres
     if line is None:
-        return Next(change, beliefs)
+        return Next(change=change, beliefs=beliefs)
     other = _other_mode(model, arrival, line, beliefs)
     if other is not None:  # the mode that was taken for time does not grow, another does
         beliefs, line, fibres = _turn(model, beliefs, other, fibres=fibres is not None)
@@ -199,7 +199,10 @@ def look_at(model: Model, change: BatchChange, arrival: Arrival) -> Next:
         values=change.values, weights=change.cells.weights, live=change.live(),
         recalled=recalled, plain=plain,
     )  # fmt: skip
-    return Next(replace(change, coming=coming, news=news), beliefs, line, fibres, cells, at)
+    return Next(
+        change=replace(change, coming=coming, news=news), beliefs=beliefs, line=line, fibres=fibres,
+        cells=cells, numbers=at,
+    )  # fmt: skip
 
 
 def seen_along(model: Model, mode: int) -> tuple[Beliefs, Timeline, Fibres | None]:

@@ -111,7 +111,8 @@ def begin_again(
         predicted=begin_step(model.factors, change).predicted, memory=beliefs.as_memory(),
         precisions=found.factors.precisions(),
     )  # fmt: skip
-    return Next(change, beliefs, found.ahead.line, found.ahead.fibres), outcome
+    line, fibres = found.ahead.line, found.ahead.fibres
+    return Next(change=change, beliefs=beliefs, line=line, fibres=fibres), outcome
 
 
 def _found(

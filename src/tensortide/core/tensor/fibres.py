@@ -51,7 +51,7 @@ class Fibres:
     @classmethod
     def of(cls, mode: int, cells: Places | Positions) -> Fibres:
         """Return the fibres of some cells, which remember nothing: an index of them."""
-        keys = np.unique(_beside(cells, mode), axis=0)
+        keys, _ = _distinct(_beside(cells, mode))
         return cls(mode, keys, np.zeros((len(keys), NUMBERS)))
 
     @property
@@ -117,8 +117,8 @@ class Fibres:
         find_fibres(wanted, self._slots, self._keys, at)
         new = np.flatnonzero(at < 0)
         if len(new):
-            fresh, which = np.unique(wanted[new], axis=0, return_inverse=True)
-            at[new] = self.size + which.ravel()
+            fresh, which = _distinct(wanted[new])
+            at[new] = self.size + which
         else:
             fresh = wanted[:0]
         places, which = np.unique(at, return_inverse=True)
@@ -213,6 +213,19 @@ class Fibres:
             room *= 2
         self._slots = np.full(room, -1, np.int64)
         insert_fibres(self._keys, 0, self.size, self._slots)
+
+
+def _distinct(keys: Places) -> tuple[Places, Positions]:
+    """Return the rows that differ, in ascending order, and which of them each row is.
+
+    NumPy's own way makes another error of an interrupt while it compares.
+    """
+    order = np.lexsort(keys.T[::-1])
+    rows, first = keys[order], np.ones(len(keys), bool)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    which = np.empty(len(keys), np.int64)
+    which[order] = np.cumsum(first) - 1
+    return rows[first], which
 
 
 def _beside(cells: Places | Positions, mode: int) -> Places:

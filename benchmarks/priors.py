@@ -126,6 +126,7 @@ def main() -> None:
                 f"| {', '.join(f'{peak:.0f}' for peak in peaks)} |",
                 flush=True,
             )
+    other_losses()
 
 
 if __name__ == "__main__":
@@ -135,4 +136,3 @@ if __name__ == "__main__":
         print(json.dumps([found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0]))
     else:
         main()
-        other_losses()

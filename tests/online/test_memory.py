@@ -112,7 +112,7 @@ def test_cells_without_weight_are_not_remembered(method):
     fibres = [model._model.ahead.fibres for model in models]
     with_it, without = (f.numbers[f.find(cells[wrong])[0]] for f in fibres)
     np.testing.assert_allclose(with_it[4:], without[4:], rtol=1e-12)  # count, values, label
-    np.testing.assert_allclose(with_it[:4], without[:4], rtol=0.05)  # residuals of another start
+    np.testing.assert_allclose(with_it[:4], without[:4], atol=1.0)  # residuals of another start
 
 
 def test_a_cell_that_loses_its_weight_is_forgotten():

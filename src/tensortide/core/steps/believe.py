@@ -3,8 +3,8 @@
 Economy: each row remembers its precision T, so ``(P + T) a = q + T a_old``, then
 ``T <- .95 T + P`` for rows that have entries.  With history: a sweep with the priors of the modes,
 ``(P + s2 S^-1) a = q + s2 S^-1 m``.  Rows of new labels begin at their prior: the mean row of the
-mode with its scatter, or the outlook with the scatter of what it missed before; with history that
-stays the prior of the rows of the ordered mode.
+mode with its scatter, or the outlook with the scatter of what it missed before, and keep it while
+they are learned.
 """
 
 from __future__ import annotations
